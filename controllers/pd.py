@@ -1,0 +1,78 @@
+"""Proportional-derivative and proportional-integral-derivative control of joint angles.
+
+u = u0(q) + Kp (r - q) - Kd v + Ki z,  z' = r - q, joint by joint; u0 is an optional feed-forward such as the
+torque that carries the body's weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from controllers.protocol import Array, by_joint
+
+Gains = Mapping[str, float] | float
+
+
+class PID:
+    """PID control; gains by joint name or one number for all.
+
+    Units: ``stiffness`` N·m/rad, ``damping`` N·m·s/rad, ``integral`` N·m/(rad·s), ``reference`` rad.
+    ``gravity_torque(position)`` is added when given.
+    """
+
+    def __init__(
+        self,
+        joint_names: Sequence[str],
+        *,
+        stiffness: Gains,
+        damping: Gains,
+        integral: Gains = 0.0,
+        reference: Gains = 0.0,
+        gravity_torque: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.joint_names = tuple(joint_names)
+        self.stiffness = by_joint(stiffness, self.joint_names, what="stiffness", lowest=0)
+        self.damping = by_joint(damping, self.joint_names, what="damping", lowest=0)
+        self.integral = by_joint(integral, self.joint_names, what="integral gain", lowest=0)
+        self.reference = by_joint(reference, self.joint_names, what="reference")
+        self.gravity_torque = gravity_torque
+        self.memory_size = len(self.joint_names) if np.any(self.integral) else 0
+
+    def torque(self, time: float, position: Array, velocity: Array, memory: Array) -> Array:
+        """Joint torques, N·m."""
+        torque = self.stiffness * (self.reference - position) - self.damping * velocity
+        if self.memory_size:
+            torque += self.integral * memory
+        if self.gravity_torque is not None:
+            torque += self.gravity_torque(position)
+        return torque
+
+    def memory_rate(self, time: float, position: Array, velocity: Array, memory: Array) -> Array:
+        """Angle error, rad, whose integral is the memory."""
+        return self.reference - position if self.memory_size else np.zeros(0)
+
+
+class PD(PID):
+    """PD control: PID without the integral."""
+
+    def __init__(
+        self,
+        joint_names: Sequence[str],
+        *,
+        stiffness: Gains,
+        damping: Gains,
+        reference: Gains = 0.0,
+        gravity_torque: Callable[[Array], Array] | None = None,
+    ) -> None:
+        super().__init__(
+            joint_names, stiffness=stiffness, damping=damping, reference=reference, gravity_torque=gravity_torque
+        )
+
+
+class Relaxed(PD):
+    """No torque at all: a body that only falls, or hangs."""
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        super().__init__(joint_names, stiffness=0.0, damping=0.0)

@@ -1,0 +1,328 @@
+"""A person (or any mechanism) as a checked URDF in Pinocchio, attached to whatever it stands on.
+
+The root link is the base: a free-flyer in Pinocchio, so that its motion can be prescribed. Configurations used
+by the rest of the package hold the joints only, in the order of ``Body.joint_names``; angles in rad, slides in m.
+``Body.model`` has no gravity: gravity reaches the body through the specific force of its base (see deck.py).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from lxml import etree
+from numpy.typing import NDArray
+
+from posture.anthropometry import Person, scale_body
+from posture.contact import convex_outline
+from posture.errors import BodyError, find_name
+from posture.urdf import check_urdf, read_urdf
+
+Array = NDArray[np.float64]
+
+STANDARD_GRAVITY = 9.80665  # m/s²
+VERTICAL_AXIS_SHARE = 0.04  # gain of a joint about the body's long axis, relative to one across it
+
+
+def models_folder() -> Path:
+    """Folder of the bodies that come with posture: inside the package when installed, else beside it."""
+    package = Path(__file__).resolve().parent
+    installed = package / "models_urdf"
+    return installed if installed.is_dir() else package.parent / "models_urdf"
+
+
+def model_names() -> list[str]:
+    """Names that ``load_body`` knows without a path."""
+    return sorted(path.stem for path in models_folder().glob("*.urdf"))
+
+
+@dataclass(frozen=True)
+class Body:
+    """A loaded body. ``lock`` and ``scaled`` return new ones; nothing changes in place."""
+
+    name: str
+    path: Path
+    urdf: str
+    sidecar: dict[str, Any]
+    model: pin.Model = field(repr=False)
+    locked: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def joint_names(self) -> list[str]:
+        """Moving joints in the order of every joint array."""
+        return list(self.model.names)[2:]
+
+    @property
+    def free_joints(self) -> list[str]:
+        """Joints that are not locked."""
+        return [name for name in self.joint_names if name not in self.locked]
+
+    @cached_property
+    def free(self) -> NDArray[np.intp]:
+        """Indices of the joints that are not locked."""
+        return np.array([self.joint_index(name) for name in self.free_joints], dtype=np.intp)
+
+    @property
+    def person(self) -> Person | None:
+        """Whose size the body has, if its sidecar says so."""
+        return Person(**self.sidecar["person"]) if "person" in self.sidecar else None
+
+    @property
+    def mass(self) -> float:
+        """Total mass, kg."""
+        return float(sum(inertia.mass for inertia in self.model.inertias))
+
+    @property
+    def sha256(self) -> str:
+        """Fingerprint of everything that decides the dynamics."""
+        parts = json.dumps([self.urdf, self.sidecar, self.locked], sort_keys=True)
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    @cached_property
+    def data(self) -> pin.Data:
+        """Pinocchio's work space for single calls; a simulation makes its own."""
+        return self.model.createData()
+
+    def joint_index(self, name: str) -> int:
+        """Position of a joint in every joint array."""
+        return self.joint_names.index(find_name(name, self.joint_names, what="joint", where=self.name))
+
+    def link_frame(self, name: str) -> int:
+        """Pinocchio frame id of a link (Pinocchio itself would take a misspelt one without a word)."""
+        links = {frame.name: index for index, frame in enumerate(self.model.frames) if frame.type == pin.FrameType.BODY}
+        return links[find_name(name, links, what="link", where=self.name)]
+
+    @property
+    def neutral(self) -> Array:
+        """Upright configuration: all joints zero, locked ones where they are locked."""
+        position = np.zeros(len(self.joint_names))
+        for name, value in self.locked.items():
+            position[self.joint_index(name)] = value
+        return position
+
+    def with_base(self, position: Array) -> Array:
+        """Pinocchio configuration of the body with its base at the origin of the ship frame."""
+        return np.concatenate(([0, 0, 0, 0, 0, 0, 1.0], position))
+
+    def center_of_mass(self, position: Array | None = None) -> Array:
+        """Centre of mass in the root link's frame, m."""
+        at = self.with_base(self.neutral if position is None else np.asarray(position, float))
+        return np.array(pin.centerOfMass(self.model, self.data, at))
+
+    def gravity_torque(self, position: Array) -> Array:
+        """Joint torques (N·m) that hold a configuration on a level deck at rest."""
+        lift = np.zeros(self.model.nv)
+        lift[2] = STANDARD_GRAVITY
+        return np.array(pin.rnea(self.model, self.data, self.with_base(position), np.zeros(self.model.nv), lift))[6:]
+
+    def toppling_stiffness(self) -> dict[str, float]:
+        """m·g·l of what each joint carries, N·m/rad: the stiffness below which a joint cannot hold its load upright.
+
+        l is the distance from joint to the carried centre of mass. A joint about the vertical topples nothing; it
+        gets ``VERTICAL_AXIS_SHARE`` of the value, so that one factor gives sensible gains on any body.
+        """
+        pin.centerOfMass(self.model, self.data, self.with_base(self.neutral), True)
+        pin.computeSubtreeMasses(self.model, self.data)
+        jacobian = pin.computeJointJacobians(self.model, self.data, self.with_base(self.neutral))
+        stiffness = {}
+        for index, name in enumerate(self.joint_names, start=2):
+            carried = self.data.oMi[index].act(self.data.com[index])
+            lever = float(np.linalg.norm(carried - self.data.oMi[index].translation))
+            axis = jacobian[3:, self.model.joints[index].idx_v]
+            share = max(VERTICAL_AXIS_SHARE, 1 - float(axis[2] ** 2)) if np.any(axis) else 1.0
+            stiffness[name] = share * self.data.mass[index] * STANDARD_GRAVITY * lever
+        return stiffness
+
+    @cached_property
+    def gimbal_joints(self) -> list[str]:
+        """Middle joints of X-Y-Z triples, singular at ±90°: no mass of their own nor before them in the triple."""
+        inertias, parents = self.model.inertias, self.model.parents
+        return [
+            name
+            for index, name in enumerate(self.joint_names, start=2)
+            if inertias[index].mass == 0 and inertias[parents[index]].mass == 0 and parents[index] > 1
+        ]
+
+    @property
+    def contact_names(self) -> list[str]:
+        """Names of the areas with which the body touches the deck."""
+        return list(self.sidecar.get("contact", {}))
+
+    def contact_polygon(self, name: str | None = None) -> Array:
+        """Outline (n × 2, m, counter-clockwise, X forward, Y left) of one contact area on the deck, or of all together."""
+        names = self.contact_names if name is None else [find_name(name, self.contact_names, what="contact", where=self.name)]
+        if not names:
+            raise BodyError(f"{self.path}: no contact areas are known; add [contact.NAME] link, points to {self.path.with_suffix('.toml').name}")
+        pin.framesForwardKinematics(self.model, self.data, self.with_base(self.neutral))
+        points = []
+        for area in names:
+            entry = self.sidecar["contact"][area]
+            placement = self.data.oMf[self.link_frame(entry["link"])]
+            points.extend(placement.act(np.array(point, float)) for point in entry["points"])
+        return convex_outline(np.array(points)[:, :2])
+
+    def lock(self, joints: Iterable[str] | Mapping[str, float]) -> Body:
+        """Return this body with joints held still, at zero or at given angles (rad).
+
+        Names may hold the wildcards of a shell: ``lock(["knee_*"])``.
+        """
+        wanted = joints if isinstance(joints, Mapping) else dict.fromkeys(joints, 0.0)
+        locked = dict(self.locked)
+        for pattern, value in wanted.items():
+            names = fnmatch.filter(self.joint_names, pattern)
+            for name in names or [find_name(pattern, self.joint_names, what="joint", where=self.name)]:
+                if not np.isfinite(value):
+                    raise BodyError(f"{self.name}: joint {name!r} cannot be locked at {value}; give an angle in rad")
+                locked[name] = float(value)
+        return replace(self, locked=locked)
+
+    def scaled(self, person: Person) -> Body:
+        """Return this body with another person's lengths, masses and inertias."""
+        root, sidecar = scale_body(_element(self.urdf), self.sidecar, person, where=str(self.path))
+        check_urdf(root, self.path)
+        return replace(_build(self.name, self.path, root, sidecar), locked=dict(self.locked))
+
+    def describe(self) -> dict[str, Any]:
+        """Headline facts, ready for JSON."""
+        return {
+            "name": self.name,
+            "joints": self.joint_names,
+            "locked": self.locked,
+            "links": [frame.name for frame in self.model.frames if frame.type == pin.FrameType.BODY],
+            "mass_kg": round(self.mass, 6),
+            "center_of_mass_m": [round(float(value), 6) for value in self.center_of_mass()],
+            "contacts": self.contact_names,
+            "person": asdict(self.person) if self.person else None,
+        }
+
+
+def load_body(
+    name_or_path: str | Path, *, person: Person | None = None, locked: Iterable[str] | Mapping[str, float] = ()
+) -> Body:
+    """Load a body by name (``posture models`` lists them) or from a .urdf file with its optional .toml sidecar."""
+    text = str(name_or_path)
+    looks_like_path = text.endswith((".urdf", ".xml")) or "/" in text
+    if looks_like_path:
+        path = Path(text).expanduser()
+    else:
+        name = find_name(text, model_names(), what="body", where="models_urdf (or give a path ending in .urdf)")
+        path = models_folder() / f"{name}.urdf"
+    body = _build(path.stem, path, read_urdf(path), _read_sidecar(path))
+    if person is not None:
+        body = body.scaled(person)
+    return body.lock(locked) if locked else body
+
+
+def body_from_text(name: str, urdf: str, sidecar: dict[str, Any]) -> Body:
+    """Rebuild a body from the texts that a result file keeps."""
+    path = Path(f"{name}.urdf")
+    root = _element(urdf)
+    check_urdf(root, path)
+    return _build(name, path, root, sidecar)
+
+
+def write_body(body: Body, path: Path) -> None:
+    """Write a body's URDF and sidecar (``path`` with .toml), each complete or not at all."""
+    from posture.results import write_text
+
+    if path.suffix != ".urdf":
+        raise BodyError(f"{path}: a body is written as URDF; give a name ending in .urdf")
+    write_text(path, body.urdf + "\n")
+    write_text(path.with_suffix(".toml"), _sidecar_toml(body.sidecar))
+
+
+def _element(urdf: str) -> etree._Element:
+    return etree.fromstring(urdf.encode())
+
+
+def _build(name: str, path: Path, root: etree._Element, sidecar: dict[str, Any]) -> Body:
+    urdf = etree.tostring(root, encoding="unicode")
+    model = pin.buildModelFromXML(_for_pinocchio(root), pin.JointModelFreeFlyer())
+    model.gravity = pin.Motion.Zero()
+    body = Body(name, path, urdf, sidecar, model)
+    _check_mass_matrix(body)
+    for area, entry in sidecar.get("contact", {}).items():
+        frame = model.frames[body.link_frame(entry["link"])]
+        if frame.parentJoint > 1:
+            raise BodyError(f"{path.with_suffix('.toml')}: contact {area!r} is on {entry['link']!r}, which moves; only links fixed to the root can touch the deck")
+    return body
+
+
+def _for_pinocchio(root: etree._Element) -> str:
+    """URDF text in the dialect Pinocchio reads without surprises.
+
+    A continuous joint would get two coordinates (cos, sin); as a revolute without reachable limits it has one.
+    Capsules vanish below version 1.1.
+    """
+    prepared = etree.fromstring(etree.tostring(root))
+    prepared.set("version", "1.1")
+    for joint in prepared.findall("joint"):
+        if joint.get("type") == "continuous":
+            joint.set("type", "revolute")
+            for limit in joint.findall("limit"):
+                joint.remove(limit)
+            etree.SubElement(joint, "limit", lower="-1e9", upper="1e9", effort="1e9", velocity="1e9")
+    return str(etree.tostring(prepared, encoding="unicode"))
+
+
+def _check_mass_matrix(body: Body) -> None:
+    if not body.joint_names:
+        return
+    inertia = np.array(pin.crba(body.model, body.data, body.with_base(body.neutral)))[6:, 6:]
+    inertia = np.triu(inertia) + np.triu(inertia, 1).T
+    values, vectors = np.linalg.eigh(inertia)
+    if values[0] <= 1e-12 * values[-1]:
+        joint = body.joint_names[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise BodyError(f"{body.path}: joint {joint!r} turns nothing that has inertia about its axis (or two joints share one axis); give its link inertia")
+
+
+def _read_sidecar(urdf: Path) -> dict[str, Any]:
+    path = urdf.with_suffix(".toml")
+    if not path.is_file():
+        return {}
+    try:
+        sidecar = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BodyError(f"{path}: not valid TOML ({error}); fix it or remove the file") from None
+    for key in sidecar:
+        find_name(key, ("person", "contact", "segments"), what="table", where=str(path))
+    if "person" in sidecar:
+        try:
+            Person(**sidecar["person"])
+        except TypeError:
+            raise BodyError(f"{path}: [person] needs exactly mass (kg), height (m) and sex") from None
+    for name, entry in sidecar.get("contact", {}).items():
+        try:
+            points = np.array(entry["points"], float)
+            good = points.ndim == 2 and points.shape[0] >= 3 and points.shape[1] == 3 and bool(np.isfinite(points).all())
+            good = good and isinstance(entry["link"], str)
+        except (KeyError, TypeError, ValueError):
+            good = False
+        if not good:
+            raise BodyError(f"{path}: [contact.{name}] needs link and at least three points [x, y, z] in m")
+    return sidecar
+
+
+def _sidecar_toml(sidecar: dict[str, Any]) -> str:
+    def inline(value: Any) -> str:
+        if isinstance(value, dict):
+            return "{ " + ", ".join(f"{key} = {inline(item)}" for key, item in value.items()) + " }"
+        return json.dumps(value)
+
+    lines = []
+    if "person" in sidecar:
+        lines += ["[person]", *(f"{key} = {inline(value)}" for key, value in sidecar["person"].items()), ""]
+    for name, entry in sidecar.get("contact", {}).items():
+        lines += [f"[contact.{json.dumps(name)}]", *(f"{key} = {inline(value)}" for key, value in entry.items()), ""]
+    if "segments" in sidecar:
+        lines += ["[segments]", *(f"{json.dumps(key)} = {inline(value)}" for key, value in sidecar["segments"].items()), ""]
+    return "\n".join(lines)
