@@ -166,10 +166,12 @@ def save_blocks(blocks: Iterable[xr.Dataset], path: Path) -> None:
 
 
 def _create(file: Any, block: xr.Dataset, sums: dict[str, Any]) -> None:
+    import h5py
+
     file.dimensions = {str(dim): None if dim == "time" else size for dim, size in block.sizes.items()}
     for name, variable in block.variables.items():
         text = variable.dtype.kind in "UO"
-        kind: Any = str if text else np.float64
+        kind: Any = h5py.string_dtype() if text else np.float64
         made = file.create_variable(str(name), tuple(str(dim) for dim in variable.dims), dtype=kind,
                                     chunks=None if text else tuple(min(2048, max(1, size)) if dim == "time" else size for dim, size in variable.sizes.items()))
         if text:

@@ -254,7 +254,8 @@ def simulate(body: Body, deck: DeckMotion, controller: Controller, *, duration: 
     """
     blocks: list[xr.Dataset] = []
     try:
-        blocks.extend(prepare(body, deck, controller, duration=duration, **settings).blocks())
+        for block in prepare(body, deck, controller, duration=duration, **settings).blocks():
+            blocks.append(block)  # noqa: PERF402 (what came before a fall must be kept)
     except SimulationStopped as stopped:
         stopped.partial = join(blocks)
         raise

@@ -1,0 +1,1 @@
+"""The published systems, one file per paper under the paper's short name."""
