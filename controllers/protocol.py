@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 
 class ControllerError(ValueError):
@@ -47,5 +47,7 @@ def by_joint(
         array = np.full(len(joint_names), float(values))
     for name, value in zip(joint_names, array, strict=True):
         if not np.isfinite(value) or value < lowest:
-            raise ControllerError(f"{what} of joint {name!r} is {value:g}; it must be a finite number, {lowest:g} or more")
+            raise ControllerError(
+                f"{what} of joint {name!r} is {value:g}; it must be a finite number, {lowest:g} or more"
+            )
     return array

@@ -32,7 +32,7 @@ _HOME = {
     "PostureError": "posture.errors",
     "SimulationStopped": "posture.errors",
 }
-__all__ = [*_HOME, "__version__"]  # noqa: PLE0604
+__all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from posture.anthropometry import Person

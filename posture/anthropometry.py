@@ -126,7 +126,9 @@ def scale_body(
     keep their share of the mass.
     """
     if "person" not in sidecar:
-        raise BodyError(f"{where}: the body does not say whose size it has; add [person] mass, height, sex to its .toml sidecar")
+        raise BodyError(
+            f"{where}: the body does not say whose size it has; add [person] mass, height, sex to its .toml sidecar"
+        )
     model = Person(**sidecar["person"])
     root, sidecar = copy.deepcopy(root), copy.deepcopy(sidecar)
     growth = person.height / model.height
@@ -137,7 +139,9 @@ def scale_body(
         entry = sidecar.get("segments", {}).get(name, {})
         frames[name], shapes[name] = _factors(entry, model, person, growth)
         if entry.get("carries_mass"):
-            _write_inertial(link, *segment_inertia(person, entry["segment"], np.array(entry["direction"], float), entry["origin"]))
+            _write_inertial(
+                link, *segment_inertia(person, entry["segment"], np.array(entry["direction"], float), entry["origin"])
+            )
         elif link.find("inertial") is not None:
             _grow_inertial(link.find("inertial"), person.mass / model.mass, growth)
         for holder in [*link.findall("visual"), *link.findall("collision")]:
@@ -161,7 +165,8 @@ def _factors(
         frame[along] = shape[along] = stretch
         if entry.get("carries_mass"):
             heavier = (
-                person.mass * DE_LEVA[person.sex][entry["segment"]].mass
+                person.mass
+                * DE_LEVA[person.sex][entry["segment"]].mass
                 / (model.mass * DE_LEVA[model.sex][entry["segment"]].mass)
             )
             shape[~along] = np.sqrt(heavier / stretch)

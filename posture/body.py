@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import io
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,7 @@ from posture.contact import convex_outline
 from posture.errors import BodyError, find_name
 from posture.urdf import check_urdf, read_urdf
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 STANDARD_GRAVITY = 9.80665  # m/s²
 VERTICAL_AXIS_SHARE = 0.04  # gain of a joint about the body's long axis, relative to one across it
@@ -158,12 +159,19 @@ class Body:
         return list(self.sidecar.get("contact", {}))
 
     def contact_polygon(self, name: str | None = None) -> Array:
-        """Outline (n × 2, m, counter-clockwise, X forward, Y left) of one contact area on the deck, or of all together."""
-        names = self.contact_names if name is None else [find_name(name, self.contact_names, what="contact", where=self.name)]
+        """Outline (n × 2, m, counter-clockwise, X forward, Y left) of one contact area on the deck, or of all."""
+        names = (
+            self.contact_names
+            if name is None
+            else [find_name(name, self.contact_names, what="contact", where=self.name)]
+        )
         if not names:
-            raise BodyError(f"{self.path}: no contact areas are known; add [contact.NAME] link, points to {self.path.with_suffix('.toml').name}")
+            raise BodyError(
+                f"{self.path}: no contact areas are known; "
+                f"add [contact.NAME] link, points to {self.path.with_suffix('.toml').name}"
+            )
         pin.framesForwardKinematics(self.model, self.data, self.with_base(self.neutral))
-        points = []
+        points: list[Array] = []
         for area in names:
             entry = self.sidecar["contact"][area]
             placement = self.data.oMf[self.link_frame(entry["link"])]
@@ -223,11 +231,41 @@ def load_body(
 
 
 def body_from_text(name: str, urdf: str, sidecar: dict[str, Any]) -> Body:
-    """Rebuild a body from the texts that a result file keeps."""
+    """Rebuild a body from the texts that a result file keeps; shapes that are files of their own are left out."""
     path = Path(f"{name}.urdf")
     root = _element(urdf)
+    for mesh in list(root.iter("mesh")):
+        shape = mesh.getparent().getparent()
+        shape.getparent().remove(shape)
     check_urdf(root, path)
     return _build(name, path, root, sidecar)
+
+
+def read_twice(body: Body) -> float:
+    """Compare Pinocchio's reading with yourdfpy's; largest distance (m) between their places of a link, upright.
+
+    A different mass, set of joints or place means that one of the two misread the file, and is refused.
+    """
+    import yourdfpy
+
+    root = _element(body.urdf)
+    for shape in [*root.iter("visual"), *root.iter("collision")]:  # yourdfpy does not know capsules
+        shape.getparent().remove(shape)
+    other = yourdfpy.URDF.load(io.BytesIO(etree.tostring(root)), load_meshes=False)
+    mass = sum(link.inertial.mass for link in other.robot.links if link.inertial and link.inertial.mass)
+    if sorted(other.actuated_joint_names) != sorted(body.joint_names) or abs(mass - body.mass) > 1e-9 * body.mass:
+        raise BodyError(
+            f"{body.path}: Pinocchio reads {len(body.joint_names)} joints and {body.mass:g} kg, yourdfpy "
+            f"{len(other.actuated_joint_names)} and {mass:g}; look for unusual elements"
+        )
+    pin.framesForwardKinematics(body.model, body.data, body.with_base(np.zeros(len(body.joint_names))))
+    distance = max(
+        float(np.linalg.norm(other.get_transform(name)[:3, 3] - body.data.oMf[body.link_frame(name)].translation))
+        for name in other.link_map
+    )
+    if distance > 1e-6:
+        raise BodyError(f"{body.path}: Pinocchio and yourdfpy place a link {distance:.3g} m apart; look at the origins")
+    return distance
 
 
 def write_body(body: Body, path: Path) -> None:
@@ -246,18 +284,21 @@ def _element(urdf: str) -> etree._Element:
 
 def _build(name: str, path: Path, root: etree._Element, sidecar: dict[str, Any]) -> Body:
     urdf = etree.tostring(root, encoding="unicode")
-    model = pin.buildModelFromXML(_for_pinocchio(root), pin.JointModelFreeFlyer())
+    model = pin.buildModelFromXML(pinocchio_text(root), pin.JointModelFreeFlyer())
     model.gravity = pin.Motion.Zero()
     body = Body(name, path, urdf, sidecar, model)
     _check_mass_matrix(body)
     for area, entry in sidecar.get("contact", {}).items():
         frame = model.frames[body.link_frame(entry["link"])]
         if frame.parentJoint > 1:
-            raise BodyError(f"{path.with_suffix('.toml')}: contact {area!r} is on {entry['link']!r}, which moves; only links fixed to the root can touch the deck")
+            raise BodyError(
+                f"{path.with_suffix('.toml')}: contact {area!r} is on {entry['link']!r}, which moves; "
+                "only links fixed to the root can touch the deck"
+            )
     return body
 
 
-def _for_pinocchio(root: etree._Element) -> str:
+def pinocchio_text(root: etree._Element) -> str:
     """URDF text in the dialect Pinocchio reads without surprises.
 
     A continuous joint would get two coordinates (cos, sin); as a revolute without reachable limits it has one.
@@ -282,7 +323,11 @@ def _check_mass_matrix(body: Body) -> None:
     values, vectors = np.linalg.eigh(inertia)
     if values[0] <= 1e-12 * values[-1]:
         joint = body.joint_names[int(np.argmax(np.abs(vectors[:, 0])))]
-        raise BodyError(f"{body.path}: joint {joint!r} turns nothing that has inertia about its axis (or two joints share one axis); give its link inertia")
+        raise BodyError(
+            f"{body.path}: joint {joint!r} turns nothing that has inertia "
+            "about its axis (or two joints share one axis); "
+            "give its link inertia"
+        )
 
 
 def _read_sidecar(urdf: Path) -> dict[str, Any]:
@@ -303,7 +348,9 @@ def _read_sidecar(urdf: Path) -> dict[str, Any]:
     for name, entry in sidecar.get("contact", {}).items():
         try:
             points = np.array(entry["points"], float)
-            good = points.ndim == 2 and points.shape[0] >= 3 and points.shape[1] == 3 and bool(np.isfinite(points).all())
+            good = (
+                points.ndim == 2 and points.shape[0] >= 3 and points.shape[1] == 3 and bool(np.isfinite(points).all())
+            )
             good = good and isinstance(entry["link"], str)
         except (KeyError, TypeError, ValueError):
             good = False
@@ -324,5 +371,9 @@ def _sidecar_toml(sidecar: dict[str, Any]) -> str:
     for name, entry in sidecar.get("contact", {}).items():
         lines += [f"[contact.{json.dumps(name)}]", *(f"{key} = {inline(value)}" for key, value in entry.items()), ""]
     if "segments" in sidecar:
-        lines += ["[segments]", *(f"{json.dumps(key)} = {inline(value)}" for key, value in sidecar["segments"].items()), ""]
+        lines += [
+            "[segments]",
+            *(f"{json.dumps(key)} = {inline(value)}" for key, value in sidecar["segments"].items()),
+            "",
+        ]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from posture.errors import BodyError
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 
 def convex_outline(points: Array) -> Array:

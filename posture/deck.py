@@ -27,14 +27,17 @@ from scipy.spatial.transform import Rotation
 from posture.body import STANDARD_GRAVITY
 from posture.errors import DeckError, check_number, find_name
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 MOTIONS = ("surge", "sway", "heave", "roll", "pitch", "yaw")
 
 
 @dataclass(frozen=True)
 class DeckSamples:
-    """Deck motion at n instants; vectors n × 3 in ship axes, ``position`` n × 3 (m) and ``quaternion`` n × 4 (x y z w, ship to world)."""
+    """Deck motion at n instants; vectors n × 3 in ship axes.
+
+    ``position`` (n × 3, m) and ``quaternion`` (n × 4, x y z w, ship to world) are for drawing.
+    """
 
     time: Array
     angular_velocity: Array
@@ -88,23 +91,37 @@ class SineDeck:
         station: Sequence[float] = (0.0, 0.0, 0.0),
         gravity: float = STANDARD_GRAVITY,
     ) -> None:
-        self.components = {find_name(name, MOTIONS, what="motion", where="deck", error=DeckError): tuple(parts)
-                           for name, parts in (components or {}).items()}
+        self.components = {
+            find_name(name, MOTIONS, what="motion", where="deck", error=DeckError): tuple(parts)
+            for name, parts in (components or {}).items()
+        }
         self.steady = np.zeros(6)
         for name, value in (steady or {}).items():
             index = MOTIONS.index(find_name(name, MOTIONS, what="motion", where="deck", error=DeckError))
             limit, unit = (1e6, "m") if index < 3 else (math.pi, "rad")
-            self.steady[index] = check_number(value, what=f"deck: steady {name}", unit=unit, low=-limit, high=limit, error=DeckError)
+            self.steady[index] = check_number(
+                value, what=f"deck: steady {name}", unit=unit, low=-limit, high=limit, error=DeckError
+            )
         for name, parts in self.components.items():
             angular = name in MOTIONS[3:]
             for part in parts:
-                check_number(part.amplitude, what=f"deck: {name} amplitude", unit="rad" if angular else "m",
-                             low=0, high=math.pi / 2 if angular else 100, error=DeckError,
-                             hint="angles are in rad here" if angular else "")
+                check_number(
+                    part.amplitude,
+                    what=f"deck: {name} amplitude",
+                    unit="rad" if angular else "m",
+                    low=0,
+                    high=math.pi / 2 if angular else 100,
+                    error=DeckError,
+                    hint="angles are in rad here" if angular else "",
+                )
                 check_number(part.period, what=f"deck: {name} period", unit="s", low=0.05, high=3600, error=DeckError)
                 check_number(part.phase, what=f"deck: {name} phase", unit="rad", low=-1e6, high=1e6, error=DeckError)
-        self.station = np.array([check_number(value, what="deck: station coordinate", unit="m", low=-500, high=500, error=DeckError)
-                                 for value in station])
+        self.station = np.array(
+            [
+                check_number(value, what="deck: station coordinate", unit="m", low=-500, high=500, error=DeckError)
+                for value in station
+            ]
+        )
         if self.station.shape != (3,):
             raise DeckError(f"deck: station has {self.station.size} numbers; give x, y, z in m")
         self.gravity = gravity
@@ -136,7 +153,9 @@ class SineDeck:
             + np.cross(angular_velocity, np.cross(angular_velocity, self.station))
         )
         position = value[:, :3] + ship_to_world.apply(np.tile(self.station, (len(time), 1)))
-        return DeckSamples(time, angular_velocity, angular_acceleration, specific_force, position, ship_to_world.as_quat())
+        return DeckSamples(
+            time, angular_velocity, angular_acceleration, specific_force, position, ship_to_world.as_quat()
+        )
 
 
 def bryant_rates(angles: Array, rates: Array, accelerations: Array) -> tuple[Array, Array]:
@@ -183,10 +202,19 @@ class RecordedDeck:
     gyro noise would swamp the angular acceleration of a ship. Values between samples come from cubic splines.
     """
 
-    def __init__(self, time: Array, gyro: Array, accel: Array, *, cutoff_hz: float = 2.0, source: str = "record") -> None:
+    def __init__(
+        self, time: Array, gyro: Array, accel: Array, *, cutoff_hz: float = 2.0, source: str = "record"
+    ) -> None:
         rate = _check_record(time, gyro, accel, source)
-        check_number(cutoff_hz, what=f"{source}: cutoff_hz", unit="Hz", low=0.05, high=rate / 2.5, error=DeckError,
-                     hint=f"the record has {rate:.4g} samples per second")
+        check_number(
+            cutoff_hz,
+            what=f"{source}: cutoff_hz",
+            unit="Hz",
+            low=0.05,
+            high=rate / 2.5,
+            error=DeckError,
+            hint=f"the record has {rate:.4g} samples per second",
+        )
         even = np.arange(len(time)) / rate
         raw = CubicSpline(time - time[0], np.hstack((gyro, accel)))(np.minimum(even, time[-1] - time[0]))
         smooth = sosfiltfilt(butter(4, cutoff_hz, fs=rate, output="sos"), raw, axis=0)
@@ -202,7 +230,10 @@ class RecordedDeck:
         """Motion at the given instants (s from the record's first sample)."""
         time = np.asarray(time, float)
         if time.size and (time.min() < -1e-9 or time.max() > self.duration + 1e-9):
-            raise DeckError(f"{self.source}: the record lasts {self.duration:.6g} s but {time.max():.6g} s was asked for; shorten the run")
+            raise DeckError(
+                f"{self.source}: the record lasts {self.duration:.6g} s but {time.max():.6g} s was asked for; "
+                "shorten the run"
+            )
         pose = self._pose(time)
         quaternion = pose[:, 3:] / np.linalg.norm(pose[:, 3:], axis=1, keepdims=True)
         return DeckSamples(time, self._gyro(time), self._gyro_rate(time), self._accel(time), pose[:, :3], quaternion)
@@ -218,22 +249,39 @@ def _check_record(time: Array, gyro: Array, accel: Array, source: str) -> float:
     steps = np.diff(time)
     if (steps <= 0).any():
         row = int(np.argmax(steps <= 0))
-        raise DeckError(f"{source}, sample {row + 2}: time goes from {time[row]:.6g} to {time[row + 1]:.6g} s; it must increase")
+        raise DeckError(
+            f"{source}, sample {row + 2}: time goes from {time[row]:.6g} to {time[row + 1]:.6g} s; it must increase"
+        )
     usual = float(np.median(steps))
     if steps.max() > 1.9 * usual:
         row = int(np.argmax(steps))
-        raise DeckError(f"{source}, sample {row + 2}: a gap of {steps[row]:.4g} s where samples come every {usual:.4g} s; fill it or cut the record there")
+        raise DeckError(
+            f"{source}, sample {row + 2}: a gap of {steps[row]:.4g} s where samples come every {usual:.4g} s; "
+            "fill it or cut the record there"
+        )
     pull = float(np.median(np.linalg.norm(accel, axis=1)))
     if not 7.0 < pull < 13.0:
-        guess = "it looks like g: name the columns accel_x_g …" if 0.7 < pull < 1.3 else "is gravity removed, or the unit another one?"
-        raise DeckError(f"{source}: the accelerometer's median length is {pull:.3g} m/s² but a ship's is near 9.8; {guess}")
+        guess = (
+            "it looks like g: name the columns accel_x_g …"
+            if 0.7 < pull < 1.3
+            else "is gravity removed, or the unit another one?"
+        )
+        raise DeckError(
+            f"{source}: the accelerometer's median length is {pull:.3g} m/s² but a ship's is near 9.8; {guess}"
+        )
     mean = accel.mean(axis=0)
     if mean[2] < 0.7 * np.linalg.norm(mean):
         axis = "−Z" if mean[2] < -0.7 * np.linalg.norm(mean) else "another axis than Z"
-        raise DeckError(f"{source}: on average the accelerometer points along {axis}; it must read +9.8 m/s² on Z at rest (Z up), so turn the axes")
+        raise DeckError(
+            f"{source}: on average the accelerometer points along {axis}; "
+            "it must read +9.8 m/s² on Z at rest (Z up), so turn the axes"
+        )
     fastest = float(np.abs(gyro).max())
     if fastest > 3.0:
-        raise DeckError(f"{source}: the gyroscope reaches {fastest:.3g} rad/s, more than any ship; if the values are degrees, name the columns gyro_x_deg_s …")
+        raise DeckError(
+            f"{source}: the gyroscope reaches {fastest:.3g} rad/s, more than any ship; "
+            "if the values are degrees, name the columns gyro_x_deg_s …"
+        )
     return 1.0 / float(np.mean(steps))
 
 
@@ -277,7 +325,10 @@ def read_imu_csv(path: Path, *, cutoff_hz: float = 2.0) -> RecordedDeck:
         try:
             table[index] = [float(row[column]) if row[column].strip() else math.nan for column in columns]
         except (ValueError, IndexError):
-            raise DeckError(f"{path}, data row {index + 1}: {','.join(row)[:60]!r} does not hold numbers in all columns; fix or remove it") from None
+            raise DeckError(
+                f"{path}, data row {index + 1}: {','.join(row)[:60]!r} does not hold numbers in all columns; "
+                "fix or remove it"
+            ) from None
     table *= factors
     return RecordedDeck(table[:, 0], table[:, 1:4], table[:, 4:7], cutoff_hz=cutoff_hz, source=str(path))
 
@@ -300,5 +351,7 @@ def _match_columns(header: list[str], path: Path) -> tuple[list[int], Array]:
             columns.append(header.index(name))
             factors.append(units[unit])
         if len(used) > 1:
-            raise DeckError(f"{path}: the three {sensor} columns have different units ({', '.join(sorted(used))}); use one")
+            raise DeckError(
+                f"{path}: the three {sensor} columns have different units ({', '.join(sorted(used))}); use one"
+            )
     return columns, np.array(factors)

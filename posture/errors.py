@@ -44,9 +44,13 @@ class SimulationStopped(PostureError):
         self.partial = partial
 
 
-def find_name(
-    name: str, valid: Iterable[str], *, what: str, where: str, error: type[PostureError] = BodyError
-) -> str:
+class Interrupted(SimulationStopped):
+    """Ctrl-C during a run; what was computed is kept as for any early end."""
+
+    exit_code = 130
+
+
+def find_name(name: str, valid: Iterable[str], *, what: str, where: str, error: type[PostureError] = BodyError) -> str:
     """Return ``name`` if it is one of ``valid``; otherwise say which valid names come nearest."""
     names = list(valid)
     if name in names:

@@ -20,9 +20,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from posture.errors import ResultError, find_name
+from posture.errors import Interrupted, ResultError, find_name
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 SCHEMA_VERSION = 1
 AXES = ["x", "y", "z"]
@@ -69,7 +69,13 @@ def make_dataset(time: Array, variables: dict[str, Array], *, joints: list[str],
 def join(blocks: Sequence[xr.Dataset]) -> xr.Dataset:
     """Put consecutive blocks of one run together."""
     return xr.concat(
-        blocks, dim="time", data_vars="minimal", coords="minimal", compat="override", join="override", combine_attrs="override"
+        blocks,
+        dim="time",
+        data_vars="minimal",
+        coords="minimal",
+        compat="override",
+        join="override",
+        combine_attrs="override",
     )
 
 
@@ -146,34 +152,42 @@ def save_blocks(blocks: Iterable[xr.Dataset], path: Path) -> None:
     import h5netcdf
 
     reason: BaseException | None = None
-    with replacing(path) as temporary:
-        with h5netcdf.File(temporary, "w") as file:
-            sums: dict[str, Any] = {}
-            rows = 0
-            try:
-                for block in blocks:
-                    if not rows:
-                        _create(file, block, sums)
-                    rows = _append(file, block, rows, sums)
-            except BaseException as stopped:
+    with replacing(path) as temporary, h5netcdf.File(temporary, "w") as file:
+        sums: dict[str, Any] = {}
+        rows = 0
+        try:
+            for block in blocks:
                 if not rows:
-                    raise
-                reason = stopped
-                file.attrs["stopped"] = str(stopped) or type(stopped).__name__
-            file.attrs["checksums"] = json.dumps({name: total.hexdigest() for name, total in sums.items()})
+                    sums = _create(file, block)
+                rows, sums = _append(file, block, rows, sums)
+        except BaseException as stopped:
+            if not rows:
+                raise
+            reason = Interrupted("interrupted") if isinstance(stopped, KeyboardInterrupt) else stopped
+            file.resize_dimension("time", rows)  # an interrupted block may be written in part
+            file.attrs["stopped"] = str(reason) or type(reason).__name__
+        file.attrs["checksums"] = json.dumps({name: total.hexdigest() for name, total in sums.items()})
     if reason is not None:
         raise reason
 
 
-def _create(file: Any, block: xr.Dataset, sums: dict[str, Any]) -> None:
+def _create(file: Any, block: xr.Dataset) -> dict[str, Any]:
+    """Lay out the file like the first block; start a checksum for each variable."""
     import h5py
 
+    sums: dict[str, Any] = {}
     file.dimensions = {str(dim): None if dim == "time" else size for dim, size in block.sizes.items()}
     for name, variable in block.variables.items():
         text = variable.dtype.kind in "UO"
         kind: Any = h5py.string_dtype() if text else np.float64
-        made = file.create_variable(str(name), tuple(str(dim) for dim in variable.dims), dtype=kind,
-                                    chunks=None if text else tuple(min(2048, max(1, size)) if dim == "time" else size for dim, size in variable.sizes.items()))
+        made = file.create_variable(
+            str(name),
+            tuple(str(dim) for dim in variable.dims),
+            dtype=kind,
+            chunks=None
+            if text
+            else tuple(min(2048, max(1, size)) if dim == "time" else size for dim, size in variable.sizes.items()),
+        )
         if text:
             made[...] = np.array(variable.values, dtype=object)
         for key, value in variable.attrs.items():
@@ -183,16 +197,19 @@ def _create(file: Any, block: xr.Dataset, sums: dict[str, Any]) -> None:
             sums[str(name)].update(_bytes(variable.values))
     for key, value in block.attrs.items():
         file.attrs[key] = value
+    return sums
 
 
-def _append(file: Any, block: xr.Dataset, rows: int, sums: dict[str, Any]) -> int:
+def _append(file: Any, block: xr.Dataset, rows: int, sums: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Write one block after ``rows`` others; the new count and checksums, the old ones untouched."""
     count = block.sizes["time"]
+    added = {name: total.copy() for name, total in sums.items()}
     file.resize_dimension("time", rows + count)
     for name, variable in block.variables.items():
         if "time" in variable.dims:
             file[str(name)][rows : rows + count] = variable.values
-            sums[str(name)].update(_bytes(variable.values))
-    return rows + count
+            added[str(name)].update(_bytes(variable.values))
+    return rows + count, added
 
 
 def _bytes(values: NDArray[Any]) -> bytes:
@@ -214,15 +231,23 @@ def load(path: Path) -> xr.Dataset:
         with xr.open_dataset(path, engine="h5netcdf") as stored:
             dataset = stored.load()
     except Exception:  # h5py raises half a dozen unrelated types for damaged files
-        raise ResultError(f"{path}: not a readable netCDF4 file; it is truncated, damaged or of another kind, so copy or make it again") from None
+        raise ResultError(
+            f"{path}: not a readable netCDF4 file; "
+            "it is truncated, damaged or of another kind, so copy or make it again"
+        ) from None
     if dataset.attrs.get("schema") != "posture-run" or "checksums" not in dataset.attrs:
         raise ResultError(f"{path}: a netCDF file, but not a result of posture; make one with `posture simulate`")
     found = int(dataset.attrs.get("schema_version", 0))
     if found > SCHEMA_VERSION:
-        raise ResultError(f"{path}: written with result schema {found}, this posture reads up to {SCHEMA_VERSION}; update posture")
+        raise ResultError(
+            f"{path}: written with result schema {found}, this posture reads up to {SCHEMA_VERSION}; update posture"
+        )
     for name, expected in json.loads(dataset.attrs["checksums"]).items():
         if name not in dataset.variables or hashlib.sha256(_bytes(dataset[name].values)).hexdigest() != expected:
-            raise ResultError(f"{path}: variable {name!r} does not match its checksum; the file was damaged or edited, so make it again")
+            raise ResultError(
+                f"{path}: variable {name!r} does not match its checksum; "
+                "the file was damaged or edited, so make it again"
+            )
     return dataset
 
 
@@ -233,7 +258,9 @@ def as_table(dataset: xr.Dataset, names: Iterable[str]) -> tuple[list[str], Arra
     """Flatten variables into columns ``variable.label`` (joint angles just by joint name), time first."""
     header, columns = ["time"], [dataset.time.values]
     for name in names:
-        variable = dataset[find_name(name, [str(key) for key in dataset.data_vars], what="variable", where="result", error=ResultError)]
+        variable = dataset[
+            find_name(name, [str(key) for key in dataset.data_vars], what="variable", where="result", error=ResultError)
+        ]
         if variable.ndim == 1:
             header.append(name)
             columns.append(variable.values)
@@ -257,6 +284,8 @@ def export(dataset: xr.Dataset, path: Path, *, variables: Sequence[str] | None =
             stream.write(",".join(header) + "\n")
             np.savetxt(stream, table, fmt="%.10g", delimiter=",")
         else:
-            stream.write(f"{dataset.attrs.get('body', 'posture')}\nversion=1\nnRows={len(table)}\nnColumns={len(header)}\n")
+            stream.write(
+                f"{dataset.attrs.get('body', 'posture')}\nversion=1\nnRows={len(table)}\nnColumns={len(header)}\n"
+            )
             stream.write("inDegrees=no\nendheader\n" + "\t".join(header) + "\n")
             np.savetxt(stream, table, fmt="%.10g", delimiter="\t")

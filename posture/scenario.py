@@ -6,8 +6,11 @@ degrees where the key ends in ``_deg``.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,20 +35,23 @@ class Scenario:
     text: str
     source: Path
     settings: dict[str, Any]
+    title: str
     seed: int
 
     def body(self) -> Body:
         """Load, scale and lock the body."""
         name = self.settings.get("body", "ship_stance")
         if not isinstance(name, str):
-            raise ScenarioError(f'{self.source}: body is {name!r}; give a name or a path in quotes')
+            raise ScenarioError(f"{self.source}: body is {name!r}; give a name or a path in quotes")
         nearby = self.source.parent / name
         body = load_body(nearby if name.endswith(".urdf") and nearby.is_file() else name, person=self._person())
         locked = self.settings.get("locked", [])
         if isinstance(locked, dict):
             locked = {joint: math.radians(self._number(locked, joint, "locked", 0, -180, 180)) for joint in locked}
         elif not (isinstance(locked, list) and all(isinstance(joint, str) for joint in locked)):
-            raise ScenarioError(f"{self.source}: locked must be a list of joint names, or a table of joint = angle in degrees")
+            raise ScenarioError(
+                f"{self.source}: locked must be a list of joint names, or a table of joint = angle in degrees"
+            )
         return body.lock(locked)
 
     def _person(self) -> Person | None:
@@ -55,28 +61,41 @@ class Scenario:
         self._known(person, ("mass", "height", "sex"), "person")
         missing = [key for key in ("mass", "height", "sex") if key not in person]
         if missing:
-            raise ScenarioError(f"{self.source}: [person] lacks {', '.join(missing)}; give mass (kg), height (m) and sex")
+            raise ScenarioError(
+                f"{self.source}: [person] lacks {', '.join(missing)}; give mass (kg), height (m) and sex"
+            )
         return Person(**person)
 
     def deck(self) -> DeckMotion:
         """Build the deck motion; phases that are not given are drawn from the seed."""
         deck = self._table("deck")
-        kind = find_name(deck.get("type", "constant"), DECKS, what="deck type", where=str(self.source), error=ScenarioError)
+        kind = find_name(
+            deck.get("type", "constant"), DECKS, what="deck type", where=str(self.source), error=ScenarioError
+        )
         if kind == "imu":
             self._known(deck, ("type", "file", "cutoff_hz"), "deck")
             if not isinstance(deck.get("file"), str):
-                raise ScenarioError(f"{self.source}: [deck] of type imu needs file = \"record.csv\"")
-            return read_imu_csv(self.source.parent / deck["file"], cutoff_hz=self._number(deck, "cutoff_hz", "deck", 2.0, 0.01, 1e4))
+                raise ScenarioError(f'{self.source}: [deck] of type imu needs file = "record.csv"')
+            return read_imu_csv(
+                self.source.parent / deck["file"], cutoff_hz=self._number(deck, "cutoff_hz", "deck", 2.0, 0.01, 1e4)
+            )
         if kind == "constant":
             self._known(deck, ("type", "roll_deg", "pitch_deg"), "deck")
-            roll, pitch = (math.radians(self._number(deck, key, "deck", 0.0, -60, 60)) for key in ("roll_deg", "pitch_deg"))
+            roll, pitch = (
+                math.radians(self._number(deck, key, "deck", 0.0, -60, 60)) for key in ("roll_deg", "pitch_deg")
+            )
             return constant_deck(roll=roll, pitch=pitch)
         self._known(deck, ("type", "station", *MOTIONS), "deck")
         station = deck.get("station", [0.0, 0.0, 0.0])
         if not (isinstance(station, list) and len(station) == 3):
-            raise ScenarioError(f"{self.source}: [deck] station must be three numbers, x, y, z in m from the ship's reference point")
+            raise ScenarioError(
+                f"{self.source}: [deck] station must be three numbers, x, y, z in m from the ship's reference point"
+            )
         generator = np.random.default_rng(self.seed)
-        return SineDeck({motion: self._sines(motion, deck[motion], generator) for motion in MOTIONS if motion in deck}, station=station)
+        return SineDeck(
+            {motion: self._sines(motion, deck[motion], generator) for motion in MOTIONS if motion in deck},
+            station=station,
+        )
 
     def _sines(self, motion: str, parts: Any, generator: np.random.Generator) -> list[Sine]:
         angular = motion in MOTIONS[3:]
@@ -92,7 +111,9 @@ class Scenario:
                     raise ScenarioError(f"{self.source}: an entry of {where} lacks {needed}")
             phase = self._number(part, "phase_deg", where, math.degrees(generator.uniform(0, 2 * math.pi)), -1e6, 1e6)
             amplitude = self._number(part, key, where, 0.0, 0, 90 if angular else 100)
-            sines.append(Sine(amplitude * unit, self._number(part, "period", where, 0.0, 0.05, 3600), math.radians(phase)))
+            sines.append(
+                Sine(amplitude * unit, self._number(part, "period", where, 0.0, 0.05, 3600), math.radians(phase))
+            )
         return sines
 
     def controller(self, body: Body) -> Controller:
@@ -102,17 +123,29 @@ class Scenario:
         times ``damping_time``; both so that they carry over to any body. Single joints are set by name.
         """
         table = self._table("controller")
-        kind = find_name(table.get("type", "pd"), CONTROLLERS, what="controller type", where=str(self.source), error=ScenarioError)
+        kind = find_name(
+            table.get("type", "pd"), CONTROLLERS, what="controller type", where=str(self.source), error=ScenarioError
+        )
         if kind == "relaxed":
             self._known(table, ("type",), "controller")
             return Relaxed(body.joint_names)
-        allowed = ["type", "stiffness_ratio", "damping_time", "stiffness", "damping", "reference_deg", "gravity_compensation"]
+        allowed = [
+            "type",
+            "stiffness_ratio",
+            "damping_time",
+            "stiffness",
+            "damping",
+            "reference_deg",
+            "gravity_compensation",
+        ]
         self._known(table, (*allowed, "integral_rate", "integral") if kind == "pid" else allowed, "controller")
         ratio = self._number(table, "stiffness_ratio", "controller", 4.0, 0, 1e4)
         stiffness = {joint: ratio * value for joint, value in body.toppling_stiffness().items()}
         stiffness |= self._gains(table, "stiffness", body)
         damping_time = self._number(table, "damping_time", "controller", 0.04, 0, 100)
-        damping = {joint: damping_time * value for joint, value in stiffness.items()} | self._gains(table, "damping", body)
+        damping = {joint: damping_time * value for joint, value in stiffness.items()} | self._gains(
+            table, "damping", body
+        )
         reference = {joint: math.radians(value) for joint, value in self._gains(table, "reference_deg", body).items()}
         compensate = table.get("gravity_compensation", False)
         if not isinstance(compensate, bool):
@@ -120,19 +153,35 @@ class Scenario:
         gravity = body.gravity_torque if compensate else None
         try:
             if kind == "pd":
-                return PD(body.joint_names, stiffness=stiffness, damping=damping, reference=reference, gravity_torque=gravity)
+                return PD(
+                    body.joint_names, stiffness=stiffness, damping=damping, reference=reference, gravity_torque=gravity
+                )
             integral_rate = self._number(table, "integral_rate", "controller", 0.2, 0, 100)
-            integral = {joint: integral_rate * value for joint, value in stiffness.items()} | self._gains(table, "integral", body)
-            return PID(body.joint_names, stiffness=stiffness, damping=damping, integral=integral, reference=reference, gravity_torque=gravity)
+            integral = {joint: integral_rate * value for joint, value in stiffness.items()} | self._gains(
+                table, "integral", body
+            )
+            return PID(
+                body.joint_names,
+                stiffness=stiffness,
+                damping=damping,
+                integral=integral,
+                reference=reference,
+                gravity_torque=gravity,
+            )
         except ControllerError as error:
             raise ScenarioError(f"{self.source}: {error}") from None
 
     def _gains(self, table: dict[str, Any], key: str, body: Body) -> dict[str, float]:
         gains = table.get(key, {})
         if not isinstance(gains, dict):
-            raise ScenarioError(f"{self.source}: [controller] {key} must be a table of joint = number, such as {{ {body.joint_names[0]} = 100.0 }}")
+            raise ScenarioError(
+                f"{self.source}: [controller] {key} must be a table of joint "
+                f"= number, such as {{ {body.joint_names[0]} = 100.0 }}"
+            )
         for joint in gains:
-            find_name(joint, body.joint_names, what="joint", where=f"{self.source}: [controller] {key}", error=ScenarioError)
+            find_name(
+                joint, body.joint_names, what="joint", where=f"{self.source}: [controller] {key}", error=ScenarioError
+            )
         return {joint: self._number(gains, joint, f"controller.{key}", 0.0, -1e9, 1e9) for joint in gains}
 
     def run(self) -> Run:
@@ -141,9 +190,14 @@ class Scenario:
         step = self._number(self.settings, "step", "", 0.005, 1e-6, 0.1)
         duration = self._number(self.settings, "duration", "", 60.0, 1e-3, 1e6)
         return prepare(
-            body, deck, self.controller(body), duration=duration, step=step,
+            body,
+            deck,
+            self.controller(body),
+            duration=duration,
+            step=step,
             output_step=self._number(self.settings, "output_step", "", max(0.02, step), 1e-6, 3600),
-            seed=self.seed, scenario=self.text,
+            seed=self.seed,
+            scenario=self.text,
         )
 
     def _table(self, key: str) -> dict[str, Any]:
@@ -161,29 +215,42 @@ class Scenario:
         return check_number(table.get(key, default), what=name, unit="", low=low, high=high, error=ScenarioError)
 
 
-TOP_LEVEL = ("body", "person", "locked", "deck", "controller", "duration", "step", "output_step", "seed", "title")
+TOP_LEVEL = ("title", "body", "person", "locked", "deck", "controller", "duration", "step", "output_step", "seed")
 
 
-def parse_scenario(text: str, source: Path, *, overrides: dict[str, Any] | None = None) -> Scenario:
-    """Check a scenario's text; ``overrides`` replaces top-level settings (body, seed, duration…)."""
+def parse_scenario(text: str, source: Path, *, overrides: Mapping[str, str | float] | None = None) -> Scenario:
+    """Check a scenario's text; ``overrides`` (body, seed, duration…) are written into it, so it still tells all."""
+    for key, value in (overrides or {}).items():
+        text = _override(text, key, value)
     try:
         settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{source}: not valid TOML ({error})") from None
     for key in settings:
         find_name(key, TOP_LEVEL, what="setting", where=str(source), error=ScenarioError)
-    settings |= {key: value for key, value in (overrides or {}).items() if value is not None}
-    seed = settings.get("seed", 0)
+    title, seed = settings.get("title", source.stem), settings.get("seed", 0)
+    if not isinstance(title, str):
+        raise ScenarioError(f"{source}: title is {title!r}; write it in quotes")
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
         raise ScenarioError(f"{source}: seed is {seed!r}; it must be a whole number from 0 up")
-    return Scenario(text, source, settings, seed)
+    return Scenario(text, source, settings, title, seed)
 
 
-def read_scenario(path: str | Path, *, overrides: dict[str, Any] | None = None) -> Scenario:
+def _override(text: str, key: str, value: str | float) -> str:
+    """Replace a one-line top-level setting, or put it first."""
+    lines = text.splitlines()
+    end = next((index for index, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
+    kept = [line for line in lines[:end] if not re.match(rf"\s*{key}\s*=", line)]
+    return "\n".join([f"{key} = {json.dumps(value, ensure_ascii=False)}", *kept, *lines[end:], ""])
+
+
+def read_scenario(path: str | Path, *, overrides: Mapping[str, str | float] | None = None) -> Scenario:
     """Read a scenario from a .toml file."""
     path = Path(path)
     if not path.is_file():
-        raise ScenarioError(f"{path}: no such file; give the path of a scenario in TOML (`posture demo` writes one to start from)")
+        raise ScenarioError(
+            f"{path}: no such file; give the path of a scenario in TOML (`posture demo` writes one to start from)"
+        )
     if path.stat().st_size > 1_000_000:
         raise ScenarioError(f"{path}: larger than 1 MB; is this a scenario?")
     try:
@@ -191,5 +258,3 @@ def read_scenario(path: str | Path, *, overrides: dict[str, Any] | None = None) 
     except (UnicodeDecodeError, OSError) as error:
         raise ScenarioError(f"{path}: cannot be read as text ({error})") from None
     return parse_scenario(text, path, overrides=overrides)
-
-

@@ -29,10 +29,10 @@ from controllers import Controller
 from posture.body import STANDARD_GRAVITY, Body
 from posture.contact import center_of_pressure, stance_margin
 from posture.deck import DeckMotion, DeckSamples
-from posture.errors import ScenarioError, SimulationStopped, check_number
+from posture.errors import Interrupted, ScenarioError, SimulationStopped, check_number
 from posture.results import join, make_dataset, provenance
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 BLOCK_STEPS = 2000
 GIMBAL_LIMIT = math.radians(80)  # X-Y-Z angles lose their meaning at 90°
@@ -170,8 +170,13 @@ class Run:
             deck = self.deck.sample(half_steps)
             with np.errstate(all="ignore"):  # a fall may overflow; _standing finds and reports it
                 states = integrate(
-                    dynamics, self.controller, _channels(deck), state,
-                    start=first * self.step, step=self.step, every=self.every,
+                    dynamics,
+                    self.controller,
+                    _channels(deck),
+                    state,
+                    start=first * self.step,
+                    step=self.step,
+                    every=self.every,
                 )
             good, reason = self._standing(states, half_steps[2 * self.every :: 2 * self.every])
             rows = slice(2 * self.every, 2 * self.every * good + 1, 2 * self.every)
@@ -180,10 +185,15 @@ class Run:
             if self.body.contact_names and (heights < FALLEN_SHARE * upright).any():
                 good = int(np.argmax(heights < FALLEN_SHARE * upright)) + 1
                 result = result.isel(time=slice(good))
-                reason = f"the person fell: at {result.time.values[-1]:.3f} s the centre of mass is {heights[good - 1]:.2f} m above the deck"
+                reason = (
+                    f"the person fell: at {result.time.values[-1]:.3f} s the centre "
+                    f"of mass is {heights[good - 1]:.2f} m above the deck"
+                )
             yield result
             if reason:
-                raise SimulationStopped(f"{self.body.name}: {reason}; use stiffer control, gentler motion or a shorter run")
+                raise SimulationStopped(
+                    f"{self.body.name}: {reason}; use stiffer control, gentler motion or a shorter run"
+                )
             state = states[-1]
             if progress:
                 progress((first + count) * self.step)
@@ -191,7 +201,7 @@ class Run:
     def _standing(self, states: Array, times: Array) -> tuple[int, str]:
         """How many leading states make sense, and why the next one does not."""
         gimbals = [self.body.joint_index(name) for name in self.body.gimbal_joints]
-        broken = ~np.isfinite(states).all(axis=1)
+        broken = np.asarray(~np.isfinite(states).all(axis=1))
         turned = np.abs(states[:, gimbals]) > GIMBAL_LIMIT
         bad = broken | turned.any(axis=1)
         if not bad.any():
@@ -228,29 +238,45 @@ def prepare(
     check_number(output_step, what="output_step", unit="s", low=step, high=duration, error=ScenarioError)
     every = round(output_step / step)
     if abs(every * step - output_step) > 1e-9:
-        raise ScenarioError(f"output_step is {output_step:g} s, which is not a whole number of steps of {step:g} s; try {every * step:g}")
+        raise ScenarioError(
+            f"output_step is {output_step:g} s, which is not a whole number of steps of {step:g} s; "
+            f"try {every * step:g}"
+        )
     if abs(round(duration / output_step) * output_step - duration) > 1e-6:
-        raise ScenarioError(f"duration is {duration:g} s, which is not a whole number of output steps of {output_step:g} s; try {round(duration / output_step) * output_step:g}")
+        raise ScenarioError(
+            f"duration is {duration:g} s, which is not a whole number of output steps of {output_step:g} s; "
+            f"try {round(duration / output_step) * output_step:g}"
+        )
     if duration > deck.duration + 1e-9:
-        raise ScenarioError(f"duration is {duration:g} s but the deck motion lasts {deck.duration:g} s; shorten the run")
+        raise ScenarioError(
+            f"duration is {duration:g} s but the deck motion lasts {deck.duration:g} s; shorten the run"
+        )
     if tuple(controller.joint_names) != tuple(body.joint_names):
-        raise ScenarioError(f"the controller is for joints {', '.join(controller.joint_names)}, the body {body.name!r} has {', '.join(body.joint_names)}; build it with body.joint_names")
+        raise ScenarioError(
+            f"the controller is for joints {', '.join(controller.joint_names)}, "
+            f"the body {body.name!r} has {', '.join(body.joint_names)}; "
+            "build it with body.joint_names"
+        )
     state = np.zeros(2 * len(body.joint_names) + controller.memory_size)
     state[: len(body.joint_names)] = body.neutral
     for offset, given in ((0, start_position), (len(body.joint_names), start_velocity)):
         if given is not None:
             values = np.asarray(given, float)
             if values.shape != (len(body.joint_names),) or not np.isfinite(values).all():
-                raise ScenarioError(f"the start state needs {len(body.joint_names)} finite numbers, one per joint of {body.name!r}")
+                raise ScenarioError(
+                    f"the start state needs {len(body.joint_names)} finite numbers, one per joint of {body.name!r}"
+                )
             state[offset + body.free] = values[body.free]
     _check_step(body, controller, state, step)
-    return Run(body, deck, controller, duration, step, every, state, provenance(body, step=step, seed=seed, scenario=scenario))
+    return Run(
+        body, deck, controller, duration, step, every, state, provenance(body, step=step, seed=seed, scenario=scenario)
+    )
 
 
 def simulate(body: Body, deck: DeckMotion, controller: Controller, *, duration: float, **settings: Any) -> xr.Dataset:
     """Simulate and return one dataset in memory; settings as in ``prepare``.
 
-    A fall raises ``SimulationStopped`` with what was computed until then in ``partial``.
+    A fall raises ``SimulationStopped`` and Ctrl-C ``Interrupted``, with what was computed until then in ``partial``.
     """
     blocks: list[xr.Dataset] = []
     try:
@@ -259,6 +285,10 @@ def simulate(body: Body, deck: DeckMotion, controller: Controller, *, duration: 
     except SimulationStopped as stopped:
         stopped.partial = join(blocks)
         raise
+    except KeyboardInterrupt:
+        if not blocks:
+            raise
+        raise Interrupted("interrupted", join(blocks)) from None
     return join(blocks)
 
 
@@ -272,7 +302,9 @@ def residual(dataset: xr.Dataset) -> float:
     com = dataset["position_com_in_deck"].values
     com_rate = np.gradient(com, step, axis=0)
     com_acceleration = (com[2:] - 2 * com[1:-1] + com[:-2]) / step**2
-    w, wd, f = (dataset[f"deck_{name}"].values for name in ("angular_velocity", "angular_acceleration", "specific_force"))
+    w, wd, f = (
+        dataset[f"deck_{name}"].values for name in ("angular_velocity", "angular_acceleration", "specific_force")
+    )
     expected = f + np.cross(wd, com) + np.cross(w, np.cross(w, com)) + 2 * np.cross(w, com_rate)
     force = dataset["force_deck_on_person"].values / dataset.attrs["body_mass_kg"]
     return float(np.abs(force[1:-1] - expected[1:-1] - com_acceleration).max() / STANDARD_GRAVITY)
@@ -289,8 +321,8 @@ def _part(deck: DeckSamples, rows: slice) -> DeckSamples:
 def closed_loop_matrix(body: Body, controller: Controller, state: Array) -> tuple[Array, Array, Array]:
     """Linearised closed loop on a level deck at rest, by central differences, over the free joints.
 
-    Returns the system matrix of (position, velocity, memory) and the controller's stiffness and damping parts
-    of it, -∂a/∂q and -∂a/∂v through u alone, as one matrix per joint's torque: n_joints × size × size.
+    Returns the system matrix A of (position, velocity, memory), how each joint's torque enters the rates (size ×
+    joints) and how each joint's torque depends on the state through the controller (joints × size).
     """
     dynamics, joints, free = Dynamics(body), len(body.joint_names), body.free
     level = np.array([0, 0, 0, 0, 0, 0, 0, 0, STANDARD_GRAVITY])
@@ -318,7 +350,9 @@ def closed_loop_matrix(body: Body, controller: Controller, state: Array) -> tupl
     for joint in free:
         unit = np.zeros(joints)
         unit[joint] = 1.0
-        push[len(free) : 2 * len(free), joint] = (dynamics.acceleration(state[:joints], still, unit, level) - base)[free]
+        push[len(free) : 2 * len(free), joint] = (dynamics.acceleration(state[:joints], still, unit, level) - base)[
+            free
+        ]
     return matrix, push, gains
 
 
@@ -332,7 +366,9 @@ def _check_step(body: Body, controller: Controller, state: Array, step: float) -
         return
     matrix, push, gains = closed_loop_matrix(body, controller, state)
     values, left, right = eig(matrix, left=True, right=True)
-    unsafe = [index for index, value in enumerate(values) if value.real < 1e-6 and _amplification(step * value) > 1 + 1e-9]
+    unsafe = [
+        index for index, value in enumerate(values) if value.real < 1e-6 and _amplification(step * value) > 1 + 1e-9
+    ]
     if not unsafe:
         return
     worst = max(unsafe, key=lambda index: abs(values[index]))
@@ -346,7 +382,9 @@ def _check_step(body: Body, controller: Controller, state: Array, step: float) -
     for joint, name in zip(body.free, body.free_joints, strict=True):
         into = np.vdot(w, push[:, joint])
         blame[f"stiffness of joint {name!r}"] = abs(into * (gains[joint, :count] @ v[:count])) / scale
-        blame[f"damping of joint {name!r}"] = abs(into * (gains[joint, count : 2 * count] @ v[count : 2 * count])) / scale
+        blame[f"damping of joint {name!r}"] = (
+            abs(into * (gains[joint, count : 2 * count] @ v[count : 2 * count])) / scale
+        )
     guilty = max(blame, key=lambda name: blame[name])
     raise ScenarioError(
         f"step {step:g} s is too large for the {guilty} (its fastest mode needs a step of at most {largest:.2g} s); "

@@ -44,7 +44,9 @@ def _parse(path: Path) -> etree._Element:
         raise BodyError(f"{path}: no such file; give a body's name (see `posture models`) or a path to a .urdf file")
     size = path.stat().st_size
     if size > MAX_BYTES:
-        raise BodyError(f"{path}: the file has {size} bytes, a URDF may have at most {MAX_BYTES}; keep meshes in files of their own")
+        raise BodyError(
+            f"{path}: the file has {size} bytes, a URDF may have at most {MAX_BYTES}; keep meshes in files of their own"
+        )
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -52,14 +54,20 @@ def _parse(path: Path) -> etree._Element:
     if not text.strip():
         raise BodyError(f"{path}: the file is empty; a URDF starts with <robot name=…>")
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-        raise BodyError(f"{path}: document types and entities are not accepted in a URDF; remove the <!DOCTYPE …> block")
+        raise BodyError(
+            f"{path}: document types and entities are not accepted in a URDF; remove the <!DOCTYPE …> block"
+        )
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, remove_comments=False)
     try:
         root = etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
-        raise BodyError(f"{path}, line {error.lineno}: not well-formed XML ({error.msg}); fix the markup there") from None
+        raise BodyError(
+            f"{path}, line {error.lineno}: not well-formed XML ({error.msg}); fix the markup there"
+        ) from None
     if root.tag != "robot":
-        raise BodyError(f"{path}: the outermost element is <{root.tag}>, but a URDF has <robot>; is this another kind of file?")
+        raise BodyError(
+            f"{path}: the outermost element is <{root.tag}>, but a URDF has <robot>; is this another kind of file?"
+        )
     return root
 
 
@@ -103,7 +111,9 @@ def numbers(element: etree._Element, attribute: str, count: int, where: str, def
             )
         values.append(value)
     if len(values) != count:
-        raise BodyError(f'{where}: {attribute}="{text}" in <{element.tag}> has {len(values)} numbers, {count} are needed')
+        raise BodyError(
+            f'{where}: {attribute}="{text}" in <{element.tag}> has {len(values)} numbers, {count} are needed'
+        )
     return values
 
 
@@ -121,7 +131,8 @@ def _named(root: etree._Element, tag: str, path: Path) -> dict[str, etree._Eleme
             raise BodyError(f"{_place(element, path)}: this name is Pinocchio's own; rename the {tag}")
         if name in found:
             raise BodyError(
-                f"{_place(element, path)}: the name is already taken on line {found[name].sourceline}; names must be unique"
+                f"{_place(element, path)}: the name is already taken on line {found[name].sourceline}; "
+                "names must be unique"
             )
         found[name] = element
     return found
@@ -208,7 +219,9 @@ def mesh_file(mesh: etree._Element, path: Path, where: str) -> Path:
     for candidate in candidates:
         resolved = candidate.resolve()
         if "://" in str(relative) or relative.is_absolute() or not resolved.is_relative_to(folder):
-            raise BodyError(f"{where}: mesh {name!r} lies outside {folder}; move it beside the URDF and use a relative path")
+            raise BodyError(
+                f"{where}: mesh {name!r} lies outside {folder}; move it beside the URDF and use a relative path"
+            )
         if resolved.is_file():
             return resolved
     raise BodyError(f"{where}: mesh {name!r} does not exist below {folder}; copy it there or remove the <mesh>")
@@ -256,7 +269,9 @@ def _check_tree(links: dict[str, etree._Element], joints: dict[str, etree._Eleme
     for joint in joints.values():
         parent, child = joint_ends(joint)
         if child in parent_of:
-            raise BodyError(f"{_place(joint, path)}: link {child!r} already has the parent {parent_of[child]!r}; a link has one")
+            raise BodyError(
+                f"{_place(joint, path)}: link {child!r} already has the parent {parent_of[child]!r}; a link has one"
+            )
         parent_of[child] = parent
     for name in links:
         seen = [name]
@@ -267,10 +282,14 @@ def _check_tree(links: dict[str, etree._Element], joints: dict[str, etree._Eleme
             seen.append(parent)
     roots = [name for name in links if name not in parent_of]
     if len(roots) > 1:
-        raise BodyError(f"{path}: two links have no parent ({roots[0]!r} and {roots[1]!r}); join all links into one tree")
+        raise BodyError(
+            f"{path}: two links have no parent ({roots[0]!r} and {roots[1]!r}); join all links into one tree"
+        )
 
 
-def moving_parts(links: dict[str, etree._Element], joints: dict[str, etree._Element]) -> Iterator[tuple[str, list[str]]]:
+def moving_parts(
+    links: dict[str, etree._Element], joints: dict[str, etree._Element]
+) -> Iterator[tuple[str, list[str]]]:
     """Yield each moving joint's name with every link that it carries, directly or further out."""
     children: dict[str, list[str]] = {name: [] for name in links}
     for joint in joints.values():
@@ -292,6 +311,7 @@ def _check_moving_mass(links: dict[str, etree._Element], joints: dict[str, etree
     for joint, carried in moving_parts(links, joints):
         if not any(mass(name) > 0 for name in carried):
             raise BodyError(
-                f"{_place(joints[joint], path)}: it moves link {carried[0]!r}, which has no mass, nor has anything beyond it; "
+                f"{_place(joints[joint], path)}: it moves link {carried[0]!r}, "
+                "which has no mass, nor has anything beyond it; "
                 "give it an <inertial> or make the joint fixed"
             )

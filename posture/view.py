@@ -26,7 +26,7 @@ from lxml import etree
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from posture.body import STANDARD_GRAVITY, Body, _for_pinocchio, body_from_text
+from posture.body import STANDARD_GRAVITY, Body, body_from_text, pinocchio_text
 from posture.errors import ResultError
 from posture.results import write_text
 
@@ -37,7 +37,7 @@ with warnings.catch_warnings():  # meshcat's server, which is not used here, lea
     from meshcat.geometry import Box, Mesh, MeshPhongMaterial, TriangularMeshGeometry
     from meshcat.path import Path as MeshcatPath
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 Shape = tuple[int, pin.SE3, Any, tuple[float, ...]]  # joint, placement on it, meshcat geometry, colour
 
 FRAMES_PER_SECOND = 25  # the page interpolates between frames, so this is smooth at any screen rate
@@ -55,8 +55,7 @@ def view_html(dataset: xr.Dataset, *, title: str, subtitle: str = "", max_frames
     if "joint_position" not in dataset or not dataset.sizes["time"]:
         raise ResultError("view: the result holds no joint_position; give one made by `posture simulate`")
     attributes = dataset.attrs
-    urdf, sidecar = _without_meshes(attributes["body_urdf"]), json.loads(attributes["body_sidecar"])
-    body = body_from_text(attributes["body"], urdf, sidecar)
+    body = body_from_text(attributes["body"], attributes["body_urdf"], json.loads(attributes["body_sidecar"]))
     stopped = f"Stopped early: {attributes['stopped']}" if attributes.get("stopped") else ""
     content = json.dumps(_payload(dataset, body, max_frames)).encode()
     tiles = (f"<div class='tile'><b>{number}</b>{name}</div>" for name, number in _tiles(dataset))
@@ -162,8 +161,11 @@ def _plots(frames: xr.Dataset, body: Body) -> list[dict[str, Any]]:
     com = _rows(frames, "position_com_in_deck", 3) * 1000
     cop = _rows(frames, "position_cop_on_deck", 2) * 1000
     up = _rows(frames, "force_deck_on_person", 3)[:, 2] / (body.mass * STANDARD_GRAVITY)
-    turning = [name for name in body.joint_names
-               if body.model.joints[body.model.getJointId(name)].shortname().startswith("JointModelR")]
+    turning = [
+        name
+        for name in body.joint_names
+        if body.model.joints[body.model.getJointId(name)].shortname().startswith("JointModelR")
+    ]
     angles = np.degrees(frames.joint_position.sel(joint=turning).values)
     largest = np.argsort(-angles.std(axis=0), kind="stable")[:3]
     plots: list[tuple[str, str, list[tuple[str, str, Array]]]] = [
@@ -171,35 +173,37 @@ def _plots(frames: xr.Dataset, body: Body) -> list[dict[str, Any]]:
         ("Fore-aft", "mm", [("COP", PINK, cop[:, 0]), ("COM", ORANGE, com[:, 0])]),
         ("Lateral", "mm", [("COP", PINK, cop[:, 1]), ("COM", ORANGE, com[:, 1])]),
         ("Vertical force", "body weights", [("Fz", GREEN, up)]),
-        ("Joints", "deg", [(turning[index], color, angles[:, index])
-                           for index, color in zip(largest, (NAVY, ORANGE, GREEN), strict=False)]),
+        (
+            "Joints",
+            "deg",
+            [
+                (turning[index], color, angles[:, index])
+                for index, color in zip(largest, (NAVY, ORANGE, GREEN), strict=False)
+            ],
+        ),
     ]
     return [
-        {"title": title, "unit": unit, "series": [
-            {"label": label, "color": color, "values": _floats(values)} for label, color, values in series]}
-        for title, unit, series in plots if any(np.isfinite(values).any() for _, _, values in series)
+        {
+            "title": title,
+            "unit": unit,
+            "series": [{"label": label, "color": color, "values": _floats(values)} for label, color, values in series],
+        }
+        for title, unit, series in plots
+        if any(np.isfinite(values).any() for _, _, values in series)
     ]
 
 
 # ---------------------------------------------------------------- shapes of a body
 
 
-def _without_meshes(urdf: str) -> str:
-    """Drop shapes that are files: a result keeps the URDF's text, but not the files it names."""
-    root = etree.fromstring(urdf.encode())
-    for mesh in list(root.iter("mesh")):
-        shape = mesh.getparent().getparent()
-        shape.getparent().remove(shape)
-    return str(etree.tostring(root, encoding="unicode"))
-
-
 def _shapes(body: Body) -> list[Shape]:
     """Everything that draws the body: its visuals, or a stick figure where it has none."""
-    text = _for_pinocchio(etree.fromstring(body.urdf.encode()))
+    text = pinocchio_text(etree.fromstring(body.urdf.encode()))
     visuals = pin.buildGeomFromUrdfString(body.model, text, pin.VISUAL).geometryObjects
     shapes = [
         (int(item.parentJoint), item.placement, geometry, tuple(item.meshColor))
-        for item in visuals if (geometry := _geometry(item.geometry)) is not None
+        for item in visuals
+        if (geometry := _geometry(item.geometry)) is not None
     ]
     return shapes or _stick_figure(body)
 
@@ -225,12 +229,18 @@ def _solid(radius: float, half_length: float, *, flat: bool = False, sides: int 
         radii = radius * np.cos(angle)
         heights = radius * np.sin(angle) + half_length * np.sign(angle)
     turn = np.arange(sides) * 2 * np.pi / sides
-    vertices = np.stack((np.outer(radii, np.cos(turn)), np.outer(radii, np.sin(turn)),
-                         np.repeat(heights[:, None], sides, axis=1)), axis=-1).reshape(-1, 3)
+    vertices = np.stack(
+        (np.outer(radii, np.cos(turn)), np.outer(radii, np.sin(turn)), np.repeat(heights[:, None], sides, axis=1)),
+        axis=-1,
+    ).reshape(-1, 3)
     ring, side = np.divmod(np.arange((len(radii) - 1) * sides), sides)
     corner, beside = ring * sides + side, ring * sides + (side + 1) % sides
-    faces = np.vstack((np.stack((corner, beside, beside + sides), axis=-1),
-                       np.stack((corner, beside + sides, corner + sides), axis=-1)))
+    faces = np.vstack(
+        (
+            np.stack((corner, beside, beside + sides), axis=-1),
+            np.stack((corner, beside + sides, corner + sides), axis=-1),
+        )
+    )
     return TriangularMeshGeometry(vertices, faces)
 
 

@@ -26,6 +26,7 @@ percentages are compared as they are: each is the disagreement between two of it
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,7 @@ from posture.body import STANDARD_GRAVITY, Body, load_body
 from posture.deck import DeckSamples, Sine, SineDeck
 from posture.simulate import simulate
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 JOINTS = ("ankle", "knee", "hip", "neck")
 STIFFNESS_RATIO = {"ankle": 3.5, "knee": 3.5, "hip": 3.5, "neck": 8.0}  # times m·g·l; ours, the paper prints none
@@ -240,10 +241,12 @@ class FourLink:
         columns[6 + 3 * k : 9 + 3 * k] = R[k + 1]
         return columns
 
-    def run(self, deck: SineDeck, controller: PD, *, duration: float, step: float, free: Array | None = None) -> dict[str, Array]:
+    def run(
+        self, deck: SineDeck, controller: PD, *, duration: float, step: float, free: NDArray[np.bool_] | None = None
+    ) -> dict[str, Array]:
         """Integrate (20) by RK4; ``free``: which of the 12 relative speeds may move (all by default).
 
-        Returns time, angles (n × 12, rad) and deck force and moment (n × 3, ship axes).
+        Returns angles (n × 12, rad) and deck force and moment (n × 3, ship axes), every step.
         """
         count = round(duration / step)
         motion = deck.sample(np.arange(2 * count + 1) * step / 2)
@@ -253,7 +256,7 @@ class FourLink:
         accelerations = motion.specific_force + np.einsum("nji,j->ni", world, self.gravity)
         still = np.zeros(0)
 
-        def rates(x: Array, at: int) -> tuple[Array, Array, Array]:
+        def rates(x: Array, at: int) -> tuple[Array, Array]:
             angles, speeds = x[:12].reshape(4, 3), np.concatenate((motion.angular_velocity[at], np.zeros(3), x[12:]))
             T = [angle_rates(angle) for angle in angles]
             angle_speed = np.concatenate([t @ w for t, w in zip(T, x[12:].reshape(4, 3), strict=True)])
@@ -265,22 +268,33 @@ class FourLink:
             d = weight - coriolis
             keep = 6 + np.flatnonzero(chosen)
             relative = np.zeros(12)
-            relative[chosen] = np.linalg.solve(A[np.ix_(keep, keep)], d[keep] + moments[chosen] - A[keep, :6] @ ship_rates)
+            relative[chosen] = np.linalg.solve(
+                A[np.ix_(keep, keep)], d[keep] + moments[chosen] - A[keep, :6] @ ship_rates
+            )
             residual = A @ np.concatenate((ship_rates, relative)) - d
-            return np.concatenate((angle_speed, relative)), residual[3:6], residual[:3]
+            return np.concatenate((angle_speed, relative)), np.concatenate((residual[3:6], residual[:3]))
 
-        state = np.zeros(24)
-        path, force, moment = np.empty((count + 1, 12)), np.empty((count + 1, 3)), np.empty((count + 1, 3))
-        for index in range(count + 1):
-            k1, force[index], moment[index] = rates(state, 2 * index)
-            path[index] = state[:12]
-            if index == count:
-                break
-            k2, *_ = rates(state + step / 2 * k1, 2 * index + 1)
-            k3, *_ = rates(state + step / 2 * k2, 2 * index + 1)
-            k4, *_ = rates(state + step * k3, 2 * index + 2)
-            state = state + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return {"time": motion.time[::2], "angles": path, "force": force, "moment": moment}
+        states, outputs = march(rates, np.zeros(24), count=count, step=step)
+        return {"angles": states[:, :12], "force": outputs[:, :3], "moment": outputs[:, 3:]}
+
+
+def march(
+    rates: Callable[[Array, int], tuple[Array, Array]], state: Array, *, count: int, step: float
+) -> tuple[Array, Array]:
+    """RK4 for the oracles of this file, apart from the package's own: states and outputs at every step, both ends.
+
+    ``rates(state, index of the half step)`` gives the state's derivative and anything worth keeping.
+    """
+    states, outputs = [], []
+    for index in range(count):
+        k1, output = rates(state, 2 * index)
+        states.append(state)
+        outputs.append(output)
+        k2, _ = rates(state + step / 2 * k1, 2 * index + 1)
+        k3, _ = rates(state + step / 2 * k2, 2 * index + 1)
+        k4, _ = rates(state + step * k3, 2 * index + 2)
+        state = state + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return np.array([*states, state]), np.array([*outputs, rates(state, 2 * count)[1]])
 
 
 def nrmse(one: Array, reference: Array) -> float:
@@ -340,18 +354,8 @@ class Psm3d:
             feet = mass * (f + np.cross(wd, center) + np.cross(w, np.cross(w, center)))
             return np.concatenate((x[2:], angle_rates_)), self.mass * com + feet
 
-        x = np.zeros(4)
-        angles, force = np.empty((count + 1, 2)), np.empty((count + 1, 3))
-        for index in range(count + 1):
-            k1, force[index] = rates(x, 2 * index)
-            angles[index] = x[:2]
-            if index == count:
-                break
-            k2, _ = rates(x + step / 2 * k1, 2 * index + 1)
-            k3, _ = rates(x + step / 2 * k2, 2 * index + 1)
-            k4, _ = rates(x + step * k3, 2 * index + 2)
-            x = x + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return angles, force
+        states, force = march(rates, np.zeros(4), count=count, step=step)
+        return states[:, :2], force
 
 
 class Cartip:
@@ -365,7 +369,7 @@ class Cartip:
         import casadi
 
         q, rate, cart = casadi.SX.sym("q", 4), casadi.SX.sym("rate", 4), casadi.SX.sym("cart")
-        x, z, angle, energy = 0, 0, 0, 0
+        x, z, angle, energy = (casadi.SX(0) for _ in range(4))
         for k in range(4):
             angle = angle + q[k]
             center = links.center[k + 1, 2]
@@ -376,7 +380,9 @@ class Cartip:
             x = x + links.joint[k + 1, 2] * casadi.sin(angle)
             z = z + links.joint[k + 1, 2] * casadi.cos(angle)
         momentum = casadi.gradient(energy, rate)
-        upright = casadi.Function("upright", [q, rate, cart], [casadi.jacobian(momentum, rate), casadi.jacobian(momentum, cart)])
+        upright = casadi.Function(
+            "upright", [q, rate, cart], [casadi.jacobian(momentum, rate), casadi.jacobian(momentum, cart)]
+        )
         mass_matrix, drive = upright(0, 0, 0)
         self.M, self.b = np.array(mass_matrix), np.array(drive).ravel()
         self.K, self.C = np.diag(stiffness), np.diag(damping)
@@ -386,20 +392,11 @@ class Cartip:
         count = round(duration / step)
         push = deck.sample(np.arange(2 * count + 1) * step / 2).specific_force[:, 0]
 
-        def rates(x: Array, at: int) -> Array:
-            return np.concatenate((x[4:], np.linalg.solve(self.M, -self.b * push[at] - self.C @ x[4:] - self.K @ x[:4])))
+        def rates(x: Array, at: int) -> tuple[Array, Array]:
+            forces = -self.b * push[at] - self.C @ x[4:] - self.K @ x[:4]
+            return np.concatenate((x[4:], np.linalg.solve(self.M, forces))), np.zeros(0)
 
-        x, path = np.zeros(8), np.empty((count + 1, 4))
-        for index in range(count + 1):
-            path[index] = x[:4]
-            if index == count:
-                break
-            k1 = rates(x, 2 * index)
-            k2 = rates(x + step / 2 * k1, 2 * index + 1)
-            k3 = rates(x + step / 2 * k2, 2 * index + 1)
-            k4 = rates(x + step * k3, 2 * index + 2)
-            x = x + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return path
+        return march(rates, np.zeros(8), count=count, step=step)[0][:, :4]
 
 
 # ---------------------------------------------------------------- the paper's validations
@@ -409,7 +406,9 @@ def balance_controller(body: Body, reference_ratio: float = 1.0) -> PD:
     """PD on all joints with the gains above."""
     toppling = body.toppling_stiffness()
     stiffness = {name: reference_ratio * STIFFNESS_RATIO[name[:-2]] * value for name, value in toppling.items()}
-    return PD(body.joint_names, stiffness=stiffness, damping={name: DAMPING_TIME * value for name, value in stiffness.items()})
+    return PD(
+        body.joint_names, stiffness=stiffness, damping={name: DAMPING_TIME * value for name, value in stiffness.items()}
+    )
 
 
 def heavy_weather() -> SineDeck:
@@ -440,21 +439,35 @@ def grm3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
     run = simulate(body.lock(["*"]), deck, balance_controller(body), duration=duration, step=STEP, output_step=STEP)
     force, moment = grm3d_wrench(Links.of(body), deck.sample(run.time.values))
     rows = []
-    for kind, ours, closed in (("force", run["force_deck_on_person"].values, force), ("moment", run["moment_deck_on_person"].values, moment)):
+    for kind, ours, closed in (
+        ("force", run["force_deck_on_person"].values, force),
+        ("moment", run["moment_deck_on_person"].values, moment),
+    ):
         for axis, letter in enumerate("xyz"):
             name = f"{kind} {letter}"
-            rows.append(_row(f"GRM3D {name}, NRMSE %", PAPER_GRM3D[name], nrmse(ours[:, axis], closed[:, axis]), PAPER_GRM3D[name]))
+            rows.append(
+                _row(
+                    f"GRM3D {name}, NRMSE %",
+                    PAPER_GRM3D[name],
+                    nrmse(ours[:, axis], closed[:, axis]),
+                    1e-9,
+                )
+            )
         unit = "N" if kind == "force" else "N·m"
-        rows.append(_row(f"GRM3D {kind}, largest difference from closed form, {unit}", None, np.abs(ours - closed).max(), 1e-9))
+        rows.append(
+            _row(f"GRM3D {kind}, largest difference from closed form, {unit}", None, np.abs(ours - closed).max(), 1e-9)
+        )
     return rows
 
 
 def psm3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
-    """Only ankle roll and pitch free (paper 5.3): against the universal-joint model, and the paper's way of locking yaw."""
+    """Only ankle roll and pitch free (paper 5.3), against a universal joint; and the paper's way of locking yaw."""
     controller = balance_controller(body)
     held = body.lock([name for name in body.joint_names if name not in ("ankle_x", "ankle_y")])
     run = simulate(held, deck, controller, duration=duration, step=STEP, output_step=STEP)
-    angles, force = Psm3d(Links.of(body), controller.stiffness[:2], controller.damping[:2]).run(deck, duration=duration, step=STEP)
+    angles, force = Psm3d(Links.of(body), controller.stiffness[:2], controller.damping[:2]).run(
+        deck, duration=duration, step=STEP
+    )
     kane = FourLink(Links.of(body)).run(deck, controller, duration=duration, step=STEP, free=np.arange(12) < 2)
     reference = np.hstack((angles, force))
     ours = np.hstack((_angles(run)[:, :2], run["force_deck_on_person"].values))
@@ -464,12 +477,19 @@ def psm3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
         rows.append(_row(f"PSM3D {name}, NRMSE %", paper, nrmse(ours[:, column], reference[:, column]), 1e-4))
     for column, (name, paper) in enumerate(PAPER_PSM3D.items()):
         # Dropping the yaw speed's row and column, as the paper does, is not a yaw lock: it holds a quasi-speed.
-        rows.append(_row(f"PSM3D {name} if yaw is locked as a quasi-speed (paper 4.4), NRMSE %", paper, nrmse(quasi[:, column], reference[:, column]), None))
+        rows.append(
+            _row(
+                f"PSM3D {name} if yaw is locked as a quasi-speed (paper 4.4), NRMSE %",
+                paper,
+                nrmse(quasi[:, column], reference[:, column]),
+                None,
+            )
+        )
     return rows
 
 
 def cartip_errors(body: Body, peak: float, duration: float = 20.0) -> tuple[float, Array]:
-    """Peak joint angle (rad) and NRMSE (%) of each joint, nonlinear against linear, for a cart pushed to about ``peak``."""
+    """Peak joint angle (rad) and NRMSE (%) of each joint, nonlinear against linear, pushed to about ``peak``."""
     controller = balance_controller(body)
     pitch = [body.joint_index(f"{name}_y") for name in JOINTS]
     linear = Cartip(Links.of(body), controller.stiffness[pitch], controller.damping[pitch])
@@ -485,7 +505,7 @@ def cartip_errors(body: Body, peak: float, duration: float = 20.0) -> tuple[floa
 
 
 def cartip(body: Body) -> list[dict[str, Any]]:
-    """A translating cart without gravity (paper 5.4): what the linear model misses grows with the square of the angle."""
+    """A translating cart without gravity (paper 5.4): what the linear model misses grows with the angle squared."""
     peaks = np.radians([1.0, 2.0, 2.5, 4.0])
     errors = np.array([cartip_errors(body, peak)[1] for peak in peaks])
     slope = float(np.polyfit(np.log(peaks), np.log(errors.max(axis=1)), 1)[0])
@@ -513,11 +533,19 @@ def sim3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(quantity: str, paper: float | None, ours: float, tolerance: float | None, *, distance: bool = False) -> dict[str, Any]:
+def _row(
+    quantity: str, paper: float | None, ours: float, tolerance: float | None, *, distance: bool = False
+) -> dict[str, Any]:
     """One line of the comparison: passes when ours <= tolerance, or |ours - paper| <= tolerance for a ``distance``."""
     value = float(ours)
     error = abs(value - paper) if distance and paper is not None else value
-    return {"quantity": quantity, "paper": paper, "ours": value, "tolerance": tolerance, "pass": tolerance is None or error <= tolerance}
+    return {
+        "quantity": quantity,
+        "paper": paper,
+        "ours": value,
+        "tolerance": tolerance,
+        "pass": tolerance is None or error <= tolerance,
+    }
 
 
 def reproduce() -> list[dict[str, Any]]:
