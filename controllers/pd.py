@@ -7,10 +7,11 @@ torque that carries the body's weight.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from controllers.protocol import Array, by_joint
+from controllers.protocol import Array, Symbols, by_joint
 
 Gains = Mapping[str, float] | float
 
@@ -52,6 +53,26 @@ class PID:
     def memory_rate(self, time: float, position: Array, velocity: Array, memory: Array) -> Array:
         """Angle error, rad, whose integral is the memory."""
         return self.reference - position if self.memory_size else np.zeros(0)
+
+    def parameters(self) -> dict[str, Array]:
+        """Gains and reference: they may differ between runs of one compiled library."""
+        found = {"stiffness": self.stiffness, "damping": self.damping, "reference": self.reference}
+        return found | {"integral": self.integral} if self.memory_size else found
+
+    def symbolic_form(self) -> str:
+        """Whether there is an integral and a feed-forward."""
+        return f"pid, integral {bool(self.memory_size)}, gravity torque {self.gravity_torque is not None}"
+
+    def symbolic(self, symbols: Symbols) -> tuple[Any, Any]:
+        """The law in CasADi; the feed-forward is taken to be the torque that carries the body's weight."""
+        gains = symbols.parameters
+        error = gains["reference"] - symbols.position
+        torque = gains["stiffness"] * error - gains["damping"] * symbols.velocity
+        if self.memory_size:
+            torque += gains["integral"] * symbols.memory
+        if self.gravity_torque is not None:
+            torque += symbols.gravity_torque()
+        return torque, error if self.memory_size else symbols.memory
 
 
 class PD(PID):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,42 @@ class Controller(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Symbols:
+    """What a symbolic law may use: CasADi columns in the order of ``joint_names``, and its own parameters by name.
+
+    ``gravity_torque()`` gives the joint torques that hold ``position`` on a level deck at rest.
+    """
+
+    time: Any
+    position: Any
+    velocity: Any
+    memory: Any
+    parameters: dict[str, Any]
+    gravity_torque: Callable[[], Any]
+
+
+@runtime_checkable
+class SymbolicController(Controller, Protocol):
+    """A law that can also be written in CasADi, so that it can be compiled and differentiated.
+
+    ``parameters`` (names to arrays) may differ between runs that share one compiled library; ``symbolic_form`` says
+    in words what else decides the formula. Both must agree with ``torque`` and ``memory_rate``, which is checked.
+    """
+
+    def parameters(self) -> dict[str, Array]:
+        """Numbers of the law that are not part of its formula."""
+        ...
+
+    def symbolic_form(self) -> str:
+        """Everything besides the parameters that changes the formula."""
+        ...
+
+    def symbolic(self, symbols: Symbols) -> tuple[Any, Any]:
+        """Torques and memory rates as CasADi columns."""
+        ...
+
+
 def by_joint(
     values: Mapping[str, float] | float, joint_names: Sequence[str], *, what: str, lowest: float = -np.inf
 ) -> Array:
@@ -42,12 +80,12 @@ def by_joint(
         for name in values:
             if name not in joint_names:
                 raise ControllerError(f"{what}: no joint is called {name!r}; the joints are {', '.join(joint_names)}")
-        array = np.array([float(values.get(name, 0.0)) for name in joint_names])
+        given: list[object] = [values.get(name, 0.0) for name in joint_names]
     else:
-        array = np.full(len(joint_names), float(values))
-    for name, value in zip(joint_names, array, strict=True):
-        if not np.isfinite(value) or value < lowest:
-            raise ControllerError(
-                f"{what} of joint {name!r} is {value:g}; it must be a finite number, {lowest:g} or more"
-            )
+        given = [values] * len(joint_names)
+    array = np.array([float(value) if isinstance(value, Real) else np.nan for value in given])
+    for name, value, number in zip(joint_names, given, array, strict=True):
+        if not np.isfinite(number) or number < lowest:
+            bound = f", {lowest:g} or more" if np.isfinite(lowest) else ""
+            raise ControllerError(f"{what} of joint {name!r} is {value!r}; it must be a finite number{bound}")
     return array

@@ -33,9 +33,13 @@ class Segment:
     gyration: tuple[float, float, float]
 
 
+TRUNK_PARTS = ("upper_trunk", "middle_trunk", "lower_trunk")  # whose lengths and masses add up to the trunk's
+
+
 def _table(stature_mm: float, rows: dict[str, tuple[float, ...]]) -> dict[str, Segment]:
     # The women's rounded percentages add up to 99.99; a person of 60 kg shall weigh 60 kg.
-    total = sum(row[1] * (1 if name in ("head", "trunk") else 2) for name, row in rows.items())
+    once = ("head", "trunk")
+    total = sum(row[1] * (1 if name in once else 2) for name, row in rows.items() if name not in TRUNK_PARTS)
     return {
         name: Segment(length / stature_mm, mass / total, center / 100, (sag / 100, trans / 100, long / 100))
         for name, (length, mass, center, sag, trans, long) in rows.items()
@@ -49,6 +53,9 @@ DE_LEVA = {
         {
             "head": (243.7, 6.68, 48.41, 27.1, 29.5, 26.1),  # vertex to C7
             "trunk": (614.8, 42.57, 49.64, 30.7, 29.2, 14.7),  # C7 to mid-hip
+            "upper_trunk": (228.0, 15.45, 50.50, 46.6, 31.4, 44.9),  # C7 to xiphoid
+            "middle_trunk": (205.3, 14.65, 45.12, 43.3, 35.4, 41.5),  # xiphoid to navel
+            "lower_trunk": (181.5, 12.47, 49.20, 43.3, 40.2, 44.4),  # navel to mid-hip
             "upper_arm": (275.1, 2.55, 57.54, 27.8, 26.0, 14.8),
             "forearm": (264.3, 1.38, 45.59, 26.1, 25.7, 9.4),
             "hand": (78.0, 0.56, 74.74, 53.1, 45.4, 33.5),
@@ -62,6 +69,9 @@ DE_LEVA = {
         {
             "head": (242.9, 6.94, 50.02, 30.3, 31.5, 26.1),
             "trunk": (603.3, 43.46, 51.38, 32.8, 30.6, 16.9),
+            "upper_trunk": (242.1, 15.96, 50.66, 50.5, 32.0, 46.5),
+            "middle_trunk": (215.5, 16.33, 45.02, 48.2, 38.3, 46.8),
+            "lower_trunk": (145.7, 11.17, 61.15, 61.5, 55.1, 58.7),
             "upper_arm": (281.7, 2.71, 57.72, 28.5, 26.9, 15.8),
             "forearm": (268.9, 1.62, 45.74, 27.6, 26.5, 12.1),
             "hand": (86.2, 0.61, 79.00, 62.8, 51.3, 40.1),
@@ -72,6 +82,7 @@ DE_LEVA = {
     ),
 }
 STANDING_STACK = ("shank", "thigh", "trunk", "head")
+SEGMENT_KEYS = ("segment", "direction", "origin", "carries_mass")
 
 
 @dataclass(frozen=True)
@@ -116,14 +127,38 @@ def segment_inertia(
     return mass, (segment.center - origin) * length * direction, np.diag(principal)
 
 
+def check_segments(segments: Any, root: etree._Element, *, where: str) -> None:
+    """Refuse a sidecar's [segments] that scaling could not follow."""
+    if not isinstance(segments, dict):
+        raise BodyError(f"{where}: [segments] must be a table of link = {{ segment = …, direction = … }}")
+    links = {link.get("name"): link for link in root.findall("link")}
+    for name, entry in segments.items():
+        find_name(name, links, what="link", where=f"{where}: [segments]")
+        place = f"{where}: [segments] {name}"
+        if not isinstance(entry, dict):
+            raise BodyError(f"{place} is {entry!r}; it must be a table such as {{ segment = …, direction = … }}")
+        for key in entry:
+            find_name(key, SEGMENT_KEYS, what="setting", where=place)
+        massive = entry.get("carries_mass", False)
+        known = [*DE_LEVA["male"], *([] if massive else ["ankle_height"])]
+        find_name(entry.get("segment", ""), known, what="segment", where=place)
+        direction = entry.get("direction")
+        if direction not in [[sign * (axis == column) for column in range(3)] for axis in range(3) for sign in (1, -1)]:
+            raise BodyError(f"{place}: direction is {direction!r}; give an axis of the link, such as [0, 0, -1]")
+        if massive:
+            check_number(entry.get("origin"), what=f"{place}: origin", unit="", low=-1, high=2, error=BodyError)
+            if links[name].find("inertial") is None:
+                raise BodyError(f"{place}: carries_mass, but the link has no <inertial> to scale; add one")
+
+
 def scale_body(
     root: etree._Element, sidecar: dict[str, Any], person: Person, *, where: str
 ) -> tuple[etree._Element, dict[str, Any]]:
     """Return a copy of a URDF tree and its sidecar for another person.
 
     Along a link's segment everything grows with the segment's own length; across it, joint offsets grow with
-    stature and shapes with the square root of mass over length (same density). Links that name no segment
-    keep their share of the mass.
+    stature and shapes with the square root of mass over length (same density). Links that name a segment
+    without carrying all its mass keep their share of it; links that name none, of the whole body's.
     """
     if "person" not in sidecar:
         raise BodyError(
@@ -143,16 +178,49 @@ def scale_body(
                 link, *segment_inertia(person, entry["segment"], np.array(entry["direction"], float), entry["origin"])
             )
         elif link.find("inertial") is not None:
-            _grow_inertial(link.find("inertial"), person.mass / model.mass, growth)
+            _grow_inertial(link.find("inertial"), _heavier(entry.get("segment"), model, person), growth)
         for holder in [*link.findall("visual"), *link.findall("collision")]:
             _grow_xyz(holder, shapes[name])
-            _grow_shape(holder.find("geometry")[0], shapes[name], holder)
+            _grow_shape(holder.find("geometry").find("*"), shapes[name], holder)
     for joint in root.findall("joint"):
         _grow_xyz(joint, frames[joint_ends(joint)[0]])
     for contact in sidecar.get("contact", {}).values():
         contact["points"] = (np.array(contact["points"]) * shapes[contact["link"]]).round(6).tolist()
+    for holder in muscle_places(sidecar.get("muscles", {})):
+        key = "point" if "point" in holder else "center"
+        holder[key] = (np.array(holder[key], float) * frames[holder["link"]]).round(6).tolist()
     sidecar["person"] = asdict(person)
     return root, sidecar
+
+
+def stretch_body(
+    root: etree._Element, sidecar: dict[str, Any], factors: dict[str, float], person: Person
+) -> tuple[etree._Element, dict[str, Any]]:
+    """Return a copy of a URDF tree and its sidecar with every link grown by its own factor (1 where none is given).
+
+    Links keep their shares of the person's mass; inertias follow mass and the square of the factor.
+    """
+    root, sidecar = copy.deepcopy(root), copy.deepcopy(sidecar)
+    total = sum(float(mass.get("value")) for mass in root.iterfind("link/inertial/mass"))
+    for link in root.findall("link"):
+        factor = factors.get(link.get("name"), 1.0)
+        if link.find("inertial") is not None:
+            _grow_inertial(link.find("inertial"), person.mass / total, factor)
+        for holder in [*link.findall("visual"), *link.findall("collision")]:
+            _grow_xyz(holder, np.full(3, factor))
+            _grow_shape(holder.find("geometry")[0], np.full(3, factor), holder)
+    for joint in root.findall("joint"):
+        _grow_xyz(joint, np.full(3, factors.get(joint_ends(joint)[0], 1.0)))
+    for contact in sidecar.get("contact", {}).values():
+        contact["points"] = (np.array(contact["points"]) * factors.get(contact["link"], 1.0)).round(6).tolist()
+    sidecar["person"] = asdict(person)
+    return root, sidecar
+
+
+def muscle_places(muscles: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every entry of a muscle sidecar that is a place on a link: path points and centres of pulleys."""
+    points = [point for muscle in muscles.get("muscle", {}).values() for point in muscle["path"] if "link" in point]
+    return [*points, *muscles.get("pulley", {}).values()]
 
 
 def _factors(
@@ -164,17 +232,20 @@ def _factors(
         stretch = person.length(entry["segment"]) / model.length(entry["segment"])
         frame[along] = shape[along] = stretch
         if entry.get("carries_mass"):
-            heavier = (
-                person.mass
-                * DE_LEVA[person.sex][entry["segment"]].mass
-                / (model.mass * DE_LEVA[model.sex][entry["segment"]].mass)
-            )
-            shape[~along] = np.sqrt(heavier / stretch)
+            shape[~along] = np.sqrt(_heavier(entry["segment"], model, person) / stretch)
     return frame, shape
 
 
+def _heavier(segment: str | None, model: Person, person: Person) -> float:
+    """How much heavier a segment becomes; links that divide one segment between them grow alike."""
+    shares = [
+        DE_LEVA[someone.sex][segment].mass if segment in DE_LEVA[someone.sex] else 1.0 for someone in (person, model)
+    ]
+    return person.mass * shares[0] / (model.mass * shares[1])
+
+
 def _text(values: Any) -> str:
-    return " ".join(f"{value:.7g}" for value in np.atleast_1d(values))
+    return " ".join(f"{value:.10g}" for value in np.atleast_1d(values))
 
 
 def _grow_xyz(holder: etree._Element, factors: NDArray[np.float64]) -> None:
@@ -219,7 +290,9 @@ def _write_inertial(
 ) -> None:
     inertial = link.find("inertial")
     inertial.find("mass").set("value", _text(mass))
-    inertial.find("origin").set("xyz", _text(center))
+    for origin in inertial.findall("origin"):
+        inertial.remove(origin)  # it may be turned, and the new inertia is along the link's own axes
+    inertial.insert(0, etree.Element("origin", xyz=_text(center)))
     tensor = inertial.find("inertia")
     for key, (row, column) in zip(INERTIA_KEYS, ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)), strict=True):
         tensor.set(key, _text(inertia[row, column]))

@@ -1,7 +1,9 @@
-"""A person (or any mechanism) as a checked URDF in Pinocchio, attached to whatever it stands on.
+"""A person (or any mechanism) as a checked URDF in Pinocchio, attached to whatever it stands on, or floating.
 
-The root link is the base: a free-flyer in Pinocchio, so that its motion can be prescribed. Configurations used
-by the rest of the package hold the joints only, in the order of ``Body.joint_names``; angles in rad, slides in m.
+The root link is the base: a free-flyer in Pinocchio, so that its motion can be prescribed. A body whose sidecar says
+``floats = true`` has its root somewhere in the middle (a pelvis) and touches the ground with links that move.
+Configurations used by the rest of the package hold the joints only, in the order of ``Body.joint_names``; angles in
+rad, slides in m.
 ``Body.model`` has no gravity: gravity reaches the body through the specific force of its base (see deck.py).
 """
 
@@ -23,14 +25,15 @@ import pinocchio as pin
 from lxml import etree
 from numpy.typing import NDArray
 
-from posture.anthropometry import Person, scale_body
+from posture.anthropometry import Person, check_segments, scale_body, stretch_body
 from posture.contact import convex_outline
-from posture.errors import BodyError, find_name
-from posture.urdf import check_urdf, read_urdf
+from posture.errors import BodyError, check_number, find_name
+from posture.urdf import INERTIA_KEYS, check_urdf, read_urdf
 
 Array = NDArray[np.floating]
 
 STANDARD_GRAVITY = 9.80665  # m/s²
+SIDECAR_ENTRIES = ("floats", "person", "contact", "segments", "variant", "stand", "roles")
 VERTICAL_AXIS_SHARE = 0.04  # gain of a joint about the body's long axis, relative to one across it
 
 
@@ -57,6 +60,23 @@ class Body:
     model: pin.Model = field(repr=False)
     locked: dict[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def model_with_gravity(self) -> pin.Model:
+        """The model in a world whose gravity pulls along -Z, for bodies that move about in it."""
+        model = self.model.copy()
+        model.gravity.linear = np.array([0.0, 0.0, -STANDARD_GRAVITY])
+        return model
+
+    @cached_property
+    def segments(self) -> dict[str, int]:
+        """Links that carry mass, with the index of the Pinocchio joint that moves each."""
+        found: dict[int, str] = {}
+        for frame in self.model.frames:
+            joint = frame.parentJoint
+            if frame.type == pin.FrameType.BODY and joint > 0 and self.model.inertias[joint].mass > 0:
+                found.setdefault(joint, frame.name)
+        return {name: joint for joint, name in found.items()}
+
     @property
     def joint_names(self) -> list[str]:
         """Moving joints in the order of every joint array."""
@@ -76,6 +96,11 @@ class Body:
     def person(self) -> Person | None:
         """Whose size the body has, if its sidecar says so."""
         return Person(**self.sidecar["person"]) if "person" in self.sidecar else None
+
+    @property
+    def floats(self) -> bool:
+        """Whether the root moves freely and links that move may touch the ground."""
+        return bool(self.sidecar.get("floats", False))
 
     @property
     def mass(self) -> float:
@@ -99,8 +124,11 @@ class Body:
 
     def link_frame(self, name: str) -> int:
         """Pinocchio frame id of a link (Pinocchio itself would take a misspelt one without a word)."""
-        links = {frame.name: index for index, frame in enumerate(self.model.frames) if frame.type == pin.FrameType.BODY}
-        return links[find_name(name, links, what="link", where=self.name)]
+        return self._links[find_name(name, self._links, what="link", where=self.name)]
+
+    @cached_property
+    def _links(self) -> dict[str, int]:
+        return {frame.name: index for index, frame in enumerate(self.model.frames) if frame.type == pin.FrameType.BODY}
 
     @property
     def neutral(self) -> Array:
@@ -143,6 +171,12 @@ class Body:
             stiffness[name] = share * self.data.mass[index] * STANDARD_GRAVITY * lever
         return stiffness
 
+    def joint_heights(self) -> dict[str, float]:
+        """Height of every joint above the root's origin in the upright body, m."""
+        pin.forwardKinematics(self.model, self.data, self.with_base(self.neutral))
+        places = self.data.oMi
+        return {name: float(places[index].translation[2]) for index, name in enumerate(self.joint_names, start=2)}
+
     @cached_property
     def gimbal_joints(self) -> list[str]:
         """Middle joints of X-Y-Z triples, singular at ±90°: no mass of their own nor before them in the triple."""
@@ -181,23 +215,61 @@ class Body:
     def lock(self, joints: Iterable[str] | Mapping[str, float]) -> Body:
         """Return this body with joints held still, at zero or at given angles (rad).
 
-        Names may hold the wildcards of a shell: ``lock(["knee_*"])``.
+        Names may hold the wildcards of a shell: ``lock(["knee_*"])``, or ``lock("knee_*")`` for one alone.
         """
-        wanted = joints if isinstance(joints, Mapping) else dict.fromkeys(joints, 0.0)
+        names_only = [joints] if isinstance(joints, str) else joints
+        wanted = names_only if isinstance(names_only, Mapping) else dict.fromkeys(names_only, 0.0)
         locked = dict(self.locked)
         for pattern, value in wanted.items():
             names = fnmatch.filter(self.joint_names, pattern)
             for name in names or [find_name(pattern, self.joint_names, what="joint", where=self.name)]:
-                if not np.isfinite(value):
-                    raise BodyError(f"{self.name}: joint {name!r} cannot be locked at {value}; give an angle in rad")
-                locked[name] = float(value)
+                locked[name] = check_number(
+                    value,
+                    what=f"{self.name}: the angle at which joint {name!r} is locked",
+                    unit="rad",
+                    low=-2 * np.pi,
+                    high=2 * np.pi,
+                    error=BodyError,
+                )
         return replace(self, locked=locked)
 
     def scaled(self, person: Person) -> Body:
         """Return this body with another person's lengths, masses and inertias."""
+        if "muscles" in self.sidecar:
+            from posture.muscles import load_muscles, scaled_muscles
+
+            load_muscles(self)  # refuses what could not be scaled
         root, sidecar = scale_body(_element(self.urdf), self.sidecar, person, where=str(self.path))
         check_urdf(root, self.path)
+        body = replace(_build(self.name, self.path, root, sidecar), locked=dict(self.locked))
+        if "muscles" not in sidecar:
+            return body
+        return replace(body, sidecar=sidecar | {"muscles": scaled_muscles(self, body)})
+
+    def stretched(self, factors: Mapping[str, float], person: Person) -> Body:
+        """Return this body with each named link grown by its factor, and the person's mass in the same shares."""
+        for link in factors:
+            self.link_frame(link)
+        root, sidecar = stretch_body(_element(self.urdf), self.sidecar, dict(factors), person)
+        check_urdf(root, self.path)
         return replace(_build(self.name, self.path, root, sidecar), locked=dict(self.locked))
+
+    def changed(
+        self,
+        *,
+        links: Mapping[str, Mapping[str, Any]] | None = None,
+        joints: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Body:
+        """Return this body with other numbers: ``links={"shank": {"mass": 4.0, "center": …, "inertia": …}}``.
+
+        Mass in kg, centre of mass and joint ``origin`` in m, inertia as three principal moments in kg·m².
+        """
+        root = _element(self.urdf)
+        for kind, changes in (("link", links), ("joint", joints)):
+            for name, numbers in (changes or {}).items():
+                _change(root, kind, name, numbers, str(self.path))
+        check_urdf(root, self.path)
+        return replace(_build(self.name, self.path, root, self.sidecar), locked=dict(self.locked))
 
     def describe(self) -> dict[str, Any]:
         """Headline facts, ready for JSON."""
@@ -210,21 +282,37 @@ class Body:
             "center_of_mass_m": [round(float(value), 6) for value in self.center_of_mass()],
             "contacts": self.contact_names,
             "person": asdict(self.person) if self.person else None,
+            "floats": self.floats,
+            "muscles": list(self.sidecar.get("muscles", {}).get("muscle", {})),
         }
 
 
 def load_body(
-    name_or_path: str | Path, *, person: Person | None = None, locked: Iterable[str] | Mapping[str, float] = ()
+    name_or_path: str | Path,
+    *,
+    variants: Iterable[str] = (),
+    person: Person | None = None,
+    locked: Iterable[str] | Mapping[str, float] = (),
 ) -> Body:
-    """Load a body by name (``posture models`` lists them) or from a .urdf file with its optional .toml sidecar."""
+    """Load a body by name (``posture models`` lists them) or from a .urdf file with its optional .toml sidecar.
+
+    ``variants`` are applied in order: named changes of inertias, masses or joint places that the sidecar describes
+    in [variant.NAME] tables. A name may carry them itself: ``load_body("double_pendulum+literal_s1")``.
+    """
     text = str(name_or_path)
     looks_like_path = text.endswith((".urdf", ".xml")) or "/" in text
     if looks_like_path:
         path = Path(text).expanduser()
     else:
+        text, *named = text.split("+")
+        variants = (*named, *variants)
         name = find_name(text, model_names(), what="body", where="models_urdf (or give a path ending in .urdf)")
         path = models_folder() / f"{name}.urdf"
     body = _build(path.stem, path, read_urdf(path), _read_sidecar(path))
+    for variant in variants:
+        known = body.sidecar.get("variant", {})
+        find_name(variant, known, what="variant", where=str(path.with_suffix(".toml")))
+        body = replace(body.changed(**known[variant]), name=f"{body.name}+{variant}")
     if person is not None:
         body = body.scaled(person)
     return body.lock(locked) if locked else body
@@ -268,14 +356,17 @@ def read_twice(body: Body) -> float:
     return distance
 
 
-def write_body(body: Body, path: Path) -> None:
-    """Write a body's URDF and sidecar (``path`` with .toml), each complete or not at all."""
+def write_body(body: Body, path: str | Path) -> None:
+    """Write a body's URDF and sidecars (``path`` with .toml and .muscles.toml), each complete or not at all."""
     from posture.results import write_text
 
+    path = Path(path)
     if path.suffix != ".urdf":
         raise BodyError(f"{path}: a body is written as URDF; give a name ending in .urdf")
     write_text(path, body.urdf + "\n")
     write_text(path.with_suffix(".toml"), _sidecar_toml(body.sidecar))
+    if "muscles" in body.sidecar:
+        write_text(path.with_suffix(".muscles.toml"), _tables_toml(body.sidecar["muscles"]))
 
 
 def _element(urdf: str) -> etree._Element:
@@ -288,13 +379,21 @@ def _build(name: str, path: Path, root: etree._Element, sidecar: dict[str, Any])
     model.gravity = pin.Motion.Zero()
     body = Body(name, path, urdf, sidecar, model)
     _check_mass_matrix(body)
+    beside = path.with_suffix(".toml")
+    check_segments(sidecar.get("segments", {}), root, where=str(beside))
+    links = [link.get("name") for link in root.findall("link")]
     for area, entry in sidecar.get("contact", {}).items():
+        find_name(entry["link"], links, what="link", where=f"{beside}: [contact.{area}]")
         frame = model.frames[body.link_frame(entry["link"])]
-        if frame.parentJoint > 1:
+        if frame.parentJoint > 1 and not body.floats:
             raise BodyError(
-                f"{path.with_suffix('.toml')}: contact {area!r} is on {entry['link']!r}, which moves; "
-                "only links fixed to the root can touch the deck"
+                f"{beside}: contact {area!r} is on {entry['link']!r}, which moves; "
+                "only links fixed to the root can touch the deck (or say floats = true)"
             )
+        try:
+            body.contact_polygon(area)
+        except BodyError as error:
+            raise BodyError(f"{beside}: [contact.{area}]: {error}") from None
     return body
 
 
@@ -330,22 +429,62 @@ def _check_mass_matrix(body: Body) -> None:
         )
 
 
-def _read_sidecar(urdf: Path) -> dict[str, Any]:
-    path = urdf.with_suffix(".toml")
+def _change(root: etree._Element, kind: str, name: str, changes: Mapping[str, Any], where: str) -> None:
+    """Set numbers of one <link> or <joint>: mass, center, inertia (three principal moments); origin."""
+    elements = {element.get("name"): element for element in root.findall(kind)}
+    element = elements[find_name(name, elements, what=kind, where=where)]
+    holder = element if kind == "joint" else element.find("inertial")
+    if holder is None:
+        raise BodyError(f"{where}: link {name!r} has no <inertial> to change; add one to the URDF")
+    for key, value in changes.items():
+        keys = ("origin",) if kind == "joint" else ("mass", "center", "inertia")
+        find_name(key, keys, what="setting", where=f"{where}: {kind} {name!r}")
+        numbers = np.atleast_1d(value) if np.ndim(value) < 2 else np.zeros(0)
+        if len(numbers) != (1 if key == "mass" else 3) or numbers.dtype.kind not in "if":
+            count = "one number, kg" if key == "mass" else "three numbers [x, y, z]"
+            raise BodyError(f"{where}: {kind} {name!r}: {key} is {value!r}; give {count}")
+        words = [f"{number:.17g}" for number in numbers]
+        if key == "mass":
+            holder.find("mass").set("value", words[0])
+        elif key == "inertia":  # about the centre of mass, along the link's axes
+            for axis, word in zip(INERTIA_KEYS, [*words, "0", "0", "0"], strict=True):
+                holder.find("inertia").set(axis, word)
+        else:
+            if holder.find("origin") is None:
+                etree.SubElement(holder, "origin")
+            holder.find("origin").set("xyz", " ".join(words))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        sidecar = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BodyError(f"{path}: not valid TOML ({error}); fix it or remove the file") from None
+
+
+def _read_sidecar(urdf: Path) -> dict[str, Any]:
+    path = urdf.with_suffix(".toml")
+    sidecar = _read_toml(path)
     for key in sidecar:
-        find_name(key, ("person", "contact", "segments"), what="table", where=str(path))
+        find_name(key, SIDECAR_ENTRIES, what="entry", where=str(path))
+    if not isinstance(sidecar.get("floats", False), bool):
+        raise BodyError(f"{path}: floats is {sidecar['floats']!r}, but must be true or false")
+    for name, entry in sidecar.get("variant", {}).items():
+        for key in entry:
+            find_name(key, ("links", "joints"), what="table", where=f"{path}: [variant.{name}]")
     if "person" in sidecar:
         try:
             Person(**sidecar["person"])
         except TypeError:
             raise BodyError(f"{path}: [person] needs exactly mass (kg), height (m) and sex") from None
-    for name, entry in sidecar.get("contact", {}).items():
+        except BodyError as error:
+            raise BodyError(f"{path}: {error}") from None
+    contacts = sidecar.get("contact", {})
+    if not isinstance(contacts, dict):
+        raise BodyError(f"{path}: contact is {contacts!r}; it must be tables, [contact.NAME] with link and points")
+    for name, entry in contacts.items():
         try:
             points = np.array(entry["points"], float)
             good = (
@@ -356,24 +495,38 @@ def _read_sidecar(urdf: Path) -> dict[str, Any]:
             good = False
         if not good:
             raise BodyError(f"{path}: [contact.{name}] needs link and at least three points [x, y, z] in m")
-    return sidecar
+    muscles = _read_toml(urdf.with_suffix(".muscles.toml"))
+    return sidecar | {"muscles": muscles} if muscles else sidecar
 
 
 def _sidecar_toml(sidecar: dict[str, Any]) -> str:
-    def inline(value: Any) -> str:
-        if isinstance(value, dict):
-            return "{ " + ", ".join(f"{key} = {inline(item)}" for key, item in value.items()) + " }"
-        return json.dumps(value)
-
-    lines = []
-    if "person" in sidecar:
-        lines += ["[person]", *(f"{key} = {inline(value)}" for key, value in sidecar["person"].items()), ""]
-    for name, entry in sidecar.get("contact", {}).items():
-        lines += [f"[contact.{json.dumps(name)}]", *(f"{key} = {inline(value)}" for key, value in entry.items()), ""]
+    plain = ("floats", "person", "contact", "stand", "roles")
+    text = _tables_toml({key: sidecar[key] for key in plain if key in sidecar})
     if "segments" in sidecar:
-        lines += [
-            "[segments]",
-            *(f"{json.dumps(key)} = {inline(value)}" for key, value in sidecar["segments"].items()),
-            "",
-        ]
+        rows = (
+            f"{json.dumps(key, ensure_ascii=False)} = {_inline(value)}" for key, value in sidecar["segments"].items()
+        )
+        text += "\n".join(["[segments]", *rows, ""])
+    return text
+
+
+def _tables_toml(tables: dict[str, Any]) -> str:
+    """TOML of plain values, tables and tables of tables, in this order."""
+    plain = {key: value for key, value in tables.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {_inline(value)}" for key, value in plain.items()] + [""] * bool(plain)
+    for key, table in tables.items():
+        if key in plain:
+            continue
+        nested = all(isinstance(value, dict) for value in table.values())
+        named = {f"{key}.{_inline(name)}": entry for name, entry in table.items()} if nested else {key: table}
+        for title, entry in named.items():
+            lines += [f"[{title}]", *(f"{name} = {_inline(value)}" for name, value in entry.items()), ""]
     return "\n".join(lines)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_inline(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_inline(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)

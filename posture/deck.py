@@ -25,6 +25,7 @@ from scipy.signal import butter, sosfiltfilt
 from scipy.spatial.transform import Rotation
 
 from posture.body import STANDARD_GRAVITY
+from posture.engine.tables import Components, Spline
 from posture.errors import DeckError, check_number, find_name
 
 Array = NDArray[np.floating]
@@ -50,6 +51,11 @@ class DeckSamples:
     def roll_pitch_yaw(self) -> Array:
         """Bryant angles, n × 3, rad."""
         return np.asarray(Rotation.from_quat(self.quaternion).as_euler("XYZ"))
+
+
+def channels_of(deck: DeckSamples) -> Array:
+    """The nine channels, n × 9: angular velocity, angular acceleration, specific force."""
+    return np.hstack((deck.angular_velocity, deck.angular_acceleration, deck.specific_force))
 
 
 class DeckMotion(Protocol):
@@ -116,14 +122,7 @@ class SineDeck:
                 )
                 check_number(part.period, what=f"deck: {name} period", unit="s", low=0.05, high=3600, error=DeckError)
                 check_number(part.phase, what=f"deck: {name} phase", unit="rad", low=-1e6, high=1e6, error=DeckError)
-        self.station = np.array(
-            [
-                check_number(value, what="deck: station coordinate", unit="m", low=-500, high=500, error=DeckError)
-                for value in station
-            ]
-        )
-        if self.station.shape != (3,):
-            raise DeckError(f"deck: station has {self.station.size} numbers; give x, y, z in m")
+        self.station = check_station(station)
         self.gravity = gravity
 
     def motions(self, time: Array) -> tuple[Array, Array, Array]:
@@ -140,22 +139,52 @@ class SineDeck:
                 acceleration[:, column] -= part.amplitude * omega**2 * np.cos(angle)
         return value, rate, acceleration
 
+    def table(self) -> Components:
+        """The same motion as a table for the compiled engine."""
+        parts = [(MOTIONS.index(name), part) for name, sines in self.components.items() for part in sines]
+        cosine, sine = np.zeros((len(parts), 6)), np.zeros((len(parts), 6))
+        for row, (column, part) in enumerate(parts):
+            cosine[row, column] = part.amplitude * math.cos(part.phase)
+            sine[row, column] = -part.amplitude * math.sin(part.phase)
+        frequency = np.array([2 * math.pi / part.period for _, part in parts])
+        return Components(frequency, cosine, sine, self.steady, self.station, self.gravity)
+
     def sample(self, time: Array) -> DeckSamples:
         """Motion at the given instants, at the station."""
         time = np.asarray(time, float)
         value, rate, acceleration = self.motions(time)
-        angular_velocity, angular_acceleration = bryant_rates(value[:, 3:], rate[:, 3:], acceleration[:, 3:])
-        ship_to_world = Rotation.from_euler("XYZ", value[:, 3:])
-        lifted = acceleration[:, :3] + np.array([0, 0, self.gravity])
-        specific_force = (
-            ship_to_world.inv().apply(lifted)
-            + np.cross(angular_acceleration, self.station)
-            + np.cross(angular_velocity, np.cross(angular_velocity, self.station))
-        )
-        position = value[:, :3] + ship_to_world.apply(np.tile(self.station, (len(time), 1)))
-        return DeckSamples(
-            time, angular_velocity, angular_acceleration, specific_force, position, ship_to_world.as_quat()
-        )
+        return deck_samples(time, value, rate, acceleration, station=self.station, gravity=self.gravity)
+
+
+def check_station(station: Sequence[float]) -> Array:
+    """Where the person stands, m from the ship's reference point: x forward, y to port, z up."""
+    values = [
+        check_number(value, what="deck: station coordinate", unit="m", low=-500, high=500, error=DeckError)
+        for value in station
+    ]
+    if len(values) != 3:
+        raise DeckError(f"deck: station has {len(values)} numbers; give x, y, z in m")
+    return np.array(values)
+
+
+def deck_samples(
+    time: Array, value: Array, rate: Array, acceleration: Array, *, station: Array, gravity: float = STANDARD_GRAVITY
+) -> DeckSamples:
+    """What is felt at a station (m, ship axes) when the ship's reference point makes six motions.
+
+    ``value``, ``rate``, ``acceleration``: the motions and their exact derivatives, n × 6 (m, rad), world axes and
+    Bryant angles.
+    """
+    angular_velocity, angular_acceleration = bryant_rates(value[:, 3:], rate[:, 3:], acceleration[:, 3:])
+    ship_to_world = Rotation.from_euler("XYZ", value[:, 3:])
+    lifted = acceleration[:, :3] + np.array([0, 0, gravity])
+    specific_force = (
+        ship_to_world.inv().apply(lifted)
+        + np.cross(angular_acceleration, station)
+        + np.cross(angular_velocity, np.cross(angular_velocity, station))
+    )
+    position = value[:, :3] + ship_to_world.apply(np.tile(station, (len(time), 1)))
+    return DeckSamples(time, angular_velocity, angular_acceleration, specific_force, position, ship_to_world.as_quat())
 
 
 def bryant_rates(angles: Array, rates: Array, accelerations: Array) -> tuple[Array, Array]:
@@ -226,12 +255,18 @@ class RecordedDeck:
         stride = max(1, int(rate / (5 * cutoff_hz)))  # five samples per fastest cycle are plenty for a drawing
         self._pose = _drawn_pose(even[::stride], smooth[::stride, :3], smooth[::stride, 3:])
 
+    def table(self) -> Spline:
+        """The same motion as a table for the compiled engine."""
+        pieces = np.concatenate((self._gyro.c, self._accel.c), axis=2)  # 4 × (knots - 1) × 6
+        return Spline(np.ascontiguousarray(pieces.transpose(1, 2, 0)), 1.0 / float(self._gyro.x[1] - self._gyro.x[0]))
+
     def sample(self, time: Array) -> DeckSamples:
         """Motion at the given instants (s from the record's first sample)."""
         time = np.asarray(time, float)
         if time.size and (time.min() < -1e-9 or time.max() > self.duration + 1e-9):
+            asked = time.min() if time.min() < 0 else time.max()
             raise DeckError(
-                f"{self.source}: the record lasts {self.duration:.6g} s but {time.max():.6g} s was asked for; "
+                f"{self.source}: the record lasts {self.duration:.6g} s but {asked:.6g} s was asked for; "
                 "shorten the run"
             )
         pose = self._pose(time)
@@ -253,6 +288,11 @@ def _check_record(time: Array, gyro: Array, accel: Array, source: str) -> float:
             f"{source}, sample {row + 2}: time goes from {time[row]:.6g} to {time[row + 1]:.6g} s; it must increase"
         )
     usual = float(np.median(steps))
+    if usual > 1.0:
+        raise DeckError(
+            f"{source}: samples come every {usual:.4g} s, too seldom for a ship's motion; "
+            "if the times are milliseconds, divide them by 1000"
+        )
     if steps.max() > 1.9 * usual:
         row = int(np.argmax(steps))
         raise DeckError(

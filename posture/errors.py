@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,12 +27,20 @@ class DeckError(PostureError):
     """A deck motion cannot be built or does not cover the asked time."""
 
 
+class MotionError(PostureError):
+    """A recording (markers, plates, coordinates), its marker set or its settings are wrong."""
+
+
 class ScenarioError(PostureError):
     """A scenario file or a run's settings are wrong."""
 
 
 class ResultError(PostureError):
     """A result file cannot be read, or is not what its checksums say."""
+
+
+class RecordingError(PostureError):
+    """A recording of a standing person cannot be read, or does not allow what is asked of it."""
 
 
 class SimulationStopped(PostureError):
@@ -76,10 +85,13 @@ def check_number(
     hint: str = "",
 ) -> float:
     """Return ``value`` as a float inside [low, high]; refuse text, NaN, infinities and anything outside."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:  # a whole number of more than 308 digits
+        number = math.inf
     if not (math.isfinite(number) and low <= number <= high):
-        shown = f"{value:g}" if is_number else repr(value)
+        shown = f"{number:g}" if is_number else repr(value)
         message = f"{what} is {shown}, but must be a number from {low:g} to {high:g} {unit}".rstrip()
         raise error(f"{message}{'; ' + hint if hint else ''}")
     return number

@@ -1,7 +1,8 @@
 """Results: one schema of named, labelled arrays; saved whole with checksums or not at all.
 
-Files are netCDF4 (HDF5). Each variable's SHA-256 stands in the file, so a flipped bit, a truncated copy or a
-foreign file is told apart from a result. A file is written under a temporary name and renamed when complete.
+Files are netCDF4 (HDF5). The SHA-256 of each variable and attribute stands in the file, so a flipped bit, a
+truncated copy or a foreign file is told apart from a result. A file is written under a temporary name and renamed
+when complete.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,6 +27,9 @@ Array = NDArray[np.floating]
 
 SCHEMA_VERSION = 1
 AXES = ["x", "y", "z"]
+CHUNK_ROWS = 500  # rows stored together, whatever the first block has: chunks of one row cost ten times their size
+# Which command makes which kind of result.
+COMMANDS = {"posture-run": "simulate", "posture-ensemble": "ensemble", "posture-sweep": "ship sweep"}
 
 # name: dims after time, unit, meaning. Ship axes: X bow, Y port, Z up; origin where the person stands.
 SCHEMA: dict[str, tuple[tuple[str, ...], str, str]] = {
@@ -33,6 +37,7 @@ SCHEMA: dict[str, tuple[tuple[str, ...], str, str]] = {
     "joint_velocity": (("joint",), "rad/s", "joint angular velocities"),
     "joint_acceleration": (("joint",), "rad/s^2", "joint angular accelerations"),
     "joint_torque": (("joint",), "N m", "controller torques on the child link; zero at locked joints"),
+    "joint_power": (("joint",), "W", "torque times velocity, positive when the joint drives the motion"),
     "joint_constraint_moment": (("locked_joint",), "N m", "moment that holds each locked joint"),
     "deck_angular_velocity": (("axis",), "rad/s", "deck angular velocity, ship axes"),
     "deck_angular_acceleration": (("axis",), "rad/s^2", "deck angular acceleration, ship axes"),
@@ -43,18 +48,79 @@ SCHEMA: dict[str, tuple[tuple[str, ...], str, str]] = {
     "moment_deck_on_person": (("axis",), "N m", "moment of the deck on the person about the station, ship axes"),
     "position_cop_on_deck": (("plane",), "m", "centre of pressure on the deck, ship axes"),
     "position_com_in_deck": (("axis",), "m", "centre of mass, ship axes"),
+    "element_tension": (("element",), "N", "tension of ligaments, muscles, rods and cables"),
+    "element_length": (("element",), "m", "length of each of them"),
+    "element_impulse": (("element",), "N s", "impulse since the row before of cables snapping taut"),
+    "element_impact_energy": (("element",), "J", "energy lost since the row before by cables snapping taut"),
+    "force_elements_on_person": (("axis",), "N", "sum of forces of elements made fast to the root link, ship axes"),
     "stance_margin": ((), "m", "distance of the centre of pressure from the stance outline, positive inside"),
+    # A floating body with muscles; world axes, X forward, Y left, Z up.
+    "root_position": (("axis",), "m", "origin of the root link in the world"),
+    "root_quaternion": (("quaternion",), "1", "root to world rotation, x y z w"),
+    "ground_force": (("contact", "axis"), "N", "force of the ground on each contact"),
+    "ground_moment": (("contact", "axis"), "N m", "moment of the ground on each contact about the world's origin"),
+    "ground_point": (("contact", "axis"), "m", "centre of pressure of each contact on the ground"),
+    "ground_residual_force": (("axis",), "N", "force that the motion needs and no contact gives"),
+    "ground_residual_moment": (("axis",), "N m", "moment that the motion needs and no contact gives"),
+    "joint_force": (("joint", "axis"), "N", "force of parent on child at the joint, muscles included"),
+    "joint_force_torque_only": (("joint", "axis"), "N", "the same if torques moved the joints instead of muscles"),
+    "muscle_activation": (("muscle",), "1", "activation, 0 to 1"),
+    "muscle_activation_elimination": (
+        ("muscle",),
+        "1",
+        "the same by pseudo-inverse and elimination; NaN: none",
+    ),
+    "muscle_force": (("muscle",), "N", "tension, passive part included"),
+    "muscle_capacity": (("muscle",), "N", "active tension at activation 1"),
+    "muscle_length": (("muscle",), "m", "length from origin to insertion"),
+    "muscle_velocity": (("muscle",), "m/s", "rate of the length, positive when it lengthens"),
+    "muscle_path": (("muscle", "path_point", "axis"), "m", "points of each muscle in the world, NaN beyond its last"),
+    "sharing_kkt": ((), "1", "distance of the activations from satisfying all conditions of the optimum"),
+    "sharing_torque_residual": (("muscle_joint",), "N m", "torque of the muscles minus torque asked for"),
+    "sharing_shortfall": (("muscle_joint",), "N m", "torque that no activation can give"),
+}
+
+# What a result may hold besides, and views and reports then show. The motion that a run is to follow:
+SCHEMA |= {
+    "reference_joint_position": (("joint",), "rad", "joint angles to follow"),
+    "reference_root_position": (("axis",), "m", "origin of a floating body's root to follow"),
+    "reference_root_quaternion": (("quaternion",), "1", "root to world rotation to follow, x y z w"),
+    "lyapunov_value": ((), "J", "Lyapunov function of the controller"),
+}
+# The waves of the sea, which do not change with time: height at (x, y) is Σ a cos(ω t - k·(x, y) + phase), in the axes
+# of deck_position, which go along with the ship.
+WAVES: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "wave_amplitude": (("wave",), "m", "amplitude a of each wave"),
+    "wave_number": (("wave", "plane"), "rad/m", "wave number k, along the way the wave goes"),
+    "wave_frequency": (("wave",), "rad/s", "frequency ω at which the ship meets the wave"),
+    "wave_phase": (("wave",), "rad", "phase at time 0 at the origin"),
 }
 
 
-def make_dataset(time: Array, variables: dict[str, Array], *, joints: list[str], locked: list[str]) -> xr.Dataset:
-    """Label raw arrays (time first) by the schema."""
+def with_waves(dataset: xr.Dataset, waves: dict[str, Array]) -> xr.Dataset:
+    """Add the waves of a sea to a run; nothing where there are none."""
+    return dataset.assign(
+        {name: (WAVES[name][0], values, {"units": WAVES[name][1], "long_name": WAVES[name][2]})
+         for name, values in waves.items()}
+    )  # fmt: skip
+
+
+def make_dataset(
+    time: Array,
+    variables: dict[str, Array],
+    *,
+    joints: list[str],
+    locked: list[str],
+    labels: Mapping[str, Sequence[str]] | None = None,
+) -> xr.Dataset:
+    """Label raw arrays (time first) by the schema; ``labels``: those of dimensions that only some results have."""
     labels = {
         "joint": joints,
         "locked_joint": locked,
         "axis": AXES,
         "plane": AXES[:2],
         "quaternion": [*AXES, "w"],
+        **(labels or {}),
     }
     used = {dim for name in variables for dim in SCHEMA[name][0]}
     return xr.Dataset(
@@ -110,7 +176,7 @@ def versions() -> dict[str, str]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary file beside ``path``; move it there when the block ends well, remove it otherwise."""
     path = Path(path)
     if not path.parent.is_dir():
@@ -143,7 +209,7 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def save_blocks(blocks: Iterable[xr.Dataset], path: Path) -> None:
+def save_blocks(blocks: Iterable[xr.Dataset], path: str | Path) -> None:
     """Write consecutive blocks of one run as they come; memory holds one block at a time.
 
     If the blocks end in an exception (a fall, Ctrl-C), what came before is kept in a complete, readable file whose
@@ -166,9 +232,16 @@ def save_blocks(blocks: Iterable[xr.Dataset], path: Path) -> None:
             reason = Interrupted("interrupted") if isinstance(stopped, KeyboardInterrupt) else stopped
             file.resize_dimension("time", rows)  # an interrupted block may be written in part
             file.attrs["stopped"] = str(reason) or type(reason).__name__
-        file.attrs["checksums"] = json.dumps({name: total.hexdigest() for name, total in sums.items()})
+        seal(file, sums)
     if reason is not None:
         raise reason
+
+
+def seal(file: Any, sums: dict[str, Any]) -> None:
+    """Write the checksums of an open file: those of its variables, given, and of its attributes as they now are."""
+    held = {name: value for name, value in file.attrs.items() if name != "checksums"}
+    sums = sums | {name: hashlib.sha256(str(value).encode()) for name, value in held.items()}
+    file.attrs["checksums"] = json.dumps({name: total.hexdigest() for name, total in sums.items()})
 
 
 def _create(file: Any, block: xr.Dataset) -> dict[str, Any]:
@@ -186,10 +259,10 @@ def _create(file: Any, block: xr.Dataset) -> dict[str, Any]:
             dtype=kind,
             chunks=None
             if text
-            else tuple(min(2048, max(1, size)) if dim == "time" else size for dim, size in variable.sizes.items()),
+            else tuple(max(1, CHUNK_ROWS if dim == "time" else size) for dim, size in variable.sizes.items()),
         )
-        if text:
-            made[...] = np.array(variable.values, dtype=object)
+        if "time" not in variable.dims:
+            made[...] = np.array(variable.values, dtype=object) if text else variable.values
         for key, value in variable.attrs.items():
             made.attrs[key] = value
         sums[str(name)] = hashlib.sha256()
@@ -202,6 +275,8 @@ def _create(file: Any, block: xr.Dataset) -> dict[str, Any]:
 
 def _append(file: Any, block: xr.Dataset, rows: int, sums: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     """Write one block after ``rows`` others; the new count and checksums, the old ones untouched."""
+    if "time" not in block.sizes:  # a table, not a run: laid out whole by _create
+        return 1, sums
     count = block.sizes["time"]
     added = {name: total.copy() for name, total in sums.items()}
     file.resize_dimension("time", rows + count)
@@ -218,16 +293,21 @@ def _bytes(values: NDArray[Any]) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
-def save(dataset: xr.Dataset, path: Path) -> None:
+def save(dataset: xr.Dataset, path: str | Path) -> None:
     """Write a whole dataset."""
     save_blocks([dataset], path)
 
 
-def load(path: Path) -> xr.Dataset:
-    """Read a result and verify it against its checksums."""
+def load(path: str | Path, *, schema: str | None = None) -> xr.Dataset:
+    """Read a result and verify it against its checksums; ``schema`` is the kind of result that is meant, if any."""
+    path, command = Path(path), COMMANDS[schema or "posture-run"]
     if not path.is_file():
-        raise ResultError(f"{path}: no such file; make one with `posture simulate … --out {path.name}`")
+        raise ResultError(f"{path}: no such file; make one with `posture {command} … --out {path.name}`")
+    import h5py
+
     try:
+        with h5py.File(path) as file:
+            dict(file.attrs)  # h5netcdf leaves a complaint on stderr when this fails inside it
         with xr.open_dataset(path, engine="h5netcdf") as stored:
             dataset = stored.load()
     except Exception:  # h5py raises half a dozen unrelated types for damaged files
@@ -235,18 +315,24 @@ def load(path: Path) -> xr.Dataset:
             f"{path}: not a readable netCDF4 file; "
             "it is truncated, damaged or of another kind, so copy or make it again"
         ) from None
-    if dataset.attrs.get("schema") != "posture-run" or "checksums" not in dataset.attrs:
-        raise ResultError(f"{path}: a netCDF file, but not a result of posture; make one with `posture simulate`")
-    found = int(dataset.attrs.get("schema_version", 0))
+    if dataset.attrs.get("schema") not in ([schema] if schema else COMMANDS) or "checksums" not in dataset.attrs:
+        raise ResultError(f"{path}: a netCDF file, but not a result of posture; make one with `posture {command}`")
+    try:
+        found, sums = int(dataset.attrs["schema_version"]), dict(json.loads(dataset.attrs["checksums"]))
+    except (KeyError, TypeError, ValueError):
+        raise ResultError(
+            f"{path}: the schema version or the checksums cannot be read; the file was damaged, so make it again"
+        ) from None
     if found > SCHEMA_VERSION:
         raise ResultError(
             f"{path}: written with result schema {found}, this posture reads up to {SCHEMA_VERSION}; update posture"
         )
-    for name, expected in json.loads(dataset.attrs["checksums"]).items():
-        if name not in dataset.variables or hashlib.sha256(_bytes(dataset[name].values)).hexdigest() != expected:
+    held = {str(name): _bytes(variable.values) for name, variable in dataset.variables.items()}
+    held |= {name: str(value).encode() for name, value in dataset.attrs.items() if name != "checksums"}
+    for name in held | sums:
+        if name not in held or hashlib.sha256(held[name]).hexdigest() != sums.get(name):
             raise ResultError(
-                f"{path}: variable {name!r} does not match its checksum; "
-                "the file was damaged or edited, so make it again"
+                f"{path}: {name!r} does not match its checksum; the file was damaged or edited, so make it again"
             )
     return dataset
 
@@ -265,18 +351,19 @@ def as_table(dataset: xr.Dataset, names: Iterable[str]) -> tuple[list[str], Arra
             header.append(name)
             columns.append(variable.values)
             continue
-        for label in variable[variable.dims[1]].values:
-            header.append(str(label) if name == "joint_position" else f"{name}.{label}")
-            columns.append(variable.sel({variable.dims[1]: label}).values)
+        for place in np.ndindex(variable.shape[1:]):
+            label = ".".join(str(variable[dim].values[at]) for dim, at in zip(variable.dims[1:], place, strict=True))
+            header.append(label if name == "joint_position" else f"{name}.{label}")
+            columns.append(variable.values[(slice(None), *place)])
     return header, np.column_stack(columns)
 
 
-def export(dataset: xr.Dataset, path: Path, *, variables: Sequence[str] | None = None) -> None:
+def export(dataset: xr.Dataset, path: str | Path, *, variables: Sequence[str] | None = None) -> None:
     """Write .csv (everything), .sto (everything, OpenSim) or .mot (joint angles, OpenSim); SI units and radians."""
-    kinds = (".csv", ".sto", ".mot")
+    path, kinds = Path(path), (".csv", ".sto", ".mot")
     if path.suffix not in kinds:
         raise ResultError(f"{path}: unknown kind {path.suffix!r}; end the name in {', '.join(kinds)}")
-    everything = [str(name) for name in dataset.data_vars]
+    everything = [str(name) for name, variable in dataset.data_vars.items() if "time" in variable.dims]
     names = list(variables) if variables else (["joint_position"] if path.suffix == ".mot" else everything)
     header, table = as_table(dataset, names)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:

@@ -1,6 +1,6 @@
 """A scenario: one small TOML file that says who stands where, how the deck moves and how the person balances.
 
-Every key has a default except the duration; the README shows a whole file. Lengths in m, times in s, angles in
+Every key has a default; the README shows a whole file. Lengths in m, times in s, angles in
 degrees where the key ends in ``_deg``.
 """
 
@@ -16,16 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controllers import PD, PID, Controller, ControllerError, Relaxed
 from posture.anthropometry import Person
+from posture.balance import Balance
 from posture.body import Body, load_body
 from posture.deck import MOTIONS, DeckMotion, Sine, SineDeck, constant_deck, read_imu_csv
-from posture.errors import ScenarioError, check_number, find_name
+from posture.elements import read_elements
+from posture.errors import BodyError, ScenarioError, check_number, find_name
+from posture.segments import lyapunov
+from posture.ship.stance import Stance
 from posture.simulate import Run, prepare
 
-CONTROLLERS = ("pd", "pid", "relaxed")
-DECKS = ("sines", "imu", "constant")
+Array = NDArray[np.floating]
+
+CONTROLLERS = ("pd", "pid", "relaxed", "lyapunov")
+DECKS = ("sines", "imu", "constant", "sea", "log")
+STARTS = ("balanced", "upright")
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Scenario:
         if not isinstance(name, str):
             raise ScenarioError(f"{self.source}: body is {name!r}; give a name or a path in quotes")
         nearby = self.source.parent / name
-        body = load_body(nearby if name.endswith(".urdf") and nearby.is_file() else name, person=self._person())
+        body = load_body(nearby if name.endswith(".urdf") and nearby.is_file() else name, person=self.person())
         locked = self.settings.get("locked", [])
         if isinstance(locked, dict):
             locked = {joint: math.radians(self._number(locked, joint, "locked", 0, -180, 180)) for joint in locked}
@@ -52,9 +60,16 @@ class Scenario:
             raise ScenarioError(
                 f"{self.source}: locked must be a list of joint names, or a table of joint = angle in degrees"
             )
-        return body.lock(locked)
+        return self.stance().body(body.lock(locked))
 
-    def _person(self) -> Person | None:
+    def stance(self) -> Stance:
+        """How the person stands and where they look."""
+        from posture.ship.settings import stance_from_table
+
+        return stance_from_table(self._table("stance"), f"{self.source}: [stance]")
+
+    def person(self) -> Person | None:
+        """Whose size the body gets, if the scenario says so."""
         person = self._table("person")
         if not person:
             return None
@@ -64,7 +79,10 @@ class Scenario:
             raise ScenarioError(
                 f"{self.source}: [person] lacks {', '.join(missing)}; give mass (kg), height (m) and sex"
             )
-        return Person(**person)
+        try:
+            return Person(**person)
+        except BodyError as error:
+            raise ScenarioError(f"{self.source}: {error}") from None
 
     def deck(self) -> DeckMotion:
         """Build the deck motion; phases that are not given are drawn from the seed."""
@@ -72,6 +90,10 @@ class Scenario:
         kind = find_name(
             deck.get("type", "constant"), DECKS, what="deck type", where=str(self.source), error=ScenarioError
         )
+        if kind in ("sea", "log"):
+            from posture.ship.settings import deck_from_table
+
+            return deck_from_table(deck, self.source, self.seed)
         if kind == "imu":
             self._known(deck, ("type", "file", "cutoff_hz"), "deck")
             if not isinstance(deck.get("file"), str):
@@ -129,6 +151,8 @@ class Scenario:
         if kind == "relaxed":
             self._known(table, ("type",), "controller")
             return Relaxed(body.joint_names)
+        if kind == "lyapunov":
+            return self._lyapunov(table, body)
         allowed = [
             "type",
             "stiffness_ratio",
@@ -171,6 +195,24 @@ class Scenario:
         except ControllerError as error:
             raise ScenarioError(f"{self.source}: {error}") from None
 
+    def _lyapunov(self, table: dict[str, Any], body: Body) -> Controller:
+        """Every segment drawn upright by springs in proportion to its mass, with a Lyapunov function to show for it."""
+        self._known(
+            table, ("type", "rotation", "translation", "damping_time", "attitude", "torque_limit"), "controller"
+        )
+        limit = self._number(table, "torque_limit", "controller", 1e9, 0, 1e9)
+        try:
+            return lyapunov(
+                body,
+                rotation=self._number(table, "rotation", "controller", 100.0, 1e-6, 1e6),
+                translation=self._number(table, "translation", "controller", 25.0, 1e-6, 1e6),
+                damping_time=self._number(table, "damping_time", "controller", 0.2, 1e-6, 100),
+                attitude=table.get("attitude", "rotation"),
+                limits=limit,
+            )
+        except ControllerError as error:
+            raise ScenarioError(f"{self.source}: {error}") from None
+
     def _gains(self, table: dict[str, Any], key: str, body: Body) -> dict[str, float]:
         gains = table.get(key, {})
         if not isinstance(gains, dict):
@@ -184,20 +226,46 @@ class Scenario:
             )
         return {joint: self._number(gains, joint, f"controller.{key}", 0.0, -1e9, 1e9) for joint in gains}
 
-    def run(self) -> Run:
-        """Everything put together and checked, ready to compute."""
-        body, deck = self.body(), self.deck()
+    def start(self, balance: Balance, deck: DeckMotion) -> tuple[Array, Array]:
+        """Joint positions and velocities at time 0.
+
+        Unless the scenario says otherwise the person already stands balanced on the moving deck; where no such posture
+        exists (nobody controls, or too weakly) or elements pull as well, upright and at rest.
+        """
+        upright = balance.body.neutral, np.zeros(len(balance.body.joint_names))
+        asked = self.settings.get("start")
+        if asked is not None:
+            find_name(asked, STARTS, what="start", where=str(self.source), error=ScenarioError)
+        alone = isinstance(balance.controller, Relaxed) or "element" in self.settings
+        if asked == "upright" or (asked is None and alone):
+            return upright
+        try:
+            return balance.start(deck)
+        except ScenarioError:
+            if asked is None:
+                return upright
+            raise
+
+    def run(self, engine: str = "auto") -> Run:
+        """Everything put together and checked, ready to compute; ``engine`` as in ``simulate.prepare``."""
+        body, deck = self.body(), self.stance().deck(self.deck())
+        controller = self.controller(body)
+        position, velocity = self.start(Balance(body, controller), deck)
         step = self._number(self.settings, "step", "", 0.005, 1e-6, 0.1)
         duration = self._number(self.settings, "duration", "", 60.0, 1e-3, 1e6)
         return prepare(
             body,
             deck,
-            self.controller(body),
+            controller,
             duration=duration,
             step=step,
             output_step=self._number(self.settings, "output_step", "", max(0.02, step), 1e-6, 3600),
+            start_position=position,
+            start_velocity=velocity,
+            elements=read_elements(self.settings.get("element", []), str(self.source)),
             seed=self.seed,
             scenario=self.text,
+            engine=engine,
         )
 
     def _table(self, key: str) -> dict[str, Any]:
@@ -215,7 +283,21 @@ class Scenario:
         return check_number(table.get(key, default), what=name, unit="", low=low, high=high, error=ScenarioError)
 
 
-TOP_LEVEL = ("title", "body", "person", "locked", "deck", "controller", "duration", "step", "output_step", "seed")
+TOP_LEVEL = (
+    "title",
+    "body",
+    "person",
+    "locked",
+    "stance",
+    "deck",
+    "controller",
+    "element",
+    "start",
+    "duration",
+    "step",
+    "output_step",
+    "seed",
+)
 
 
 def parse_scenario(text: str, source: Path, *, overrides: Mapping[str, str | float] | None = None) -> Scenario:
@@ -224,7 +306,7 @@ def parse_scenario(text: str, source: Path, *, overrides: Mapping[str, str | flo
         text = _override(text, key, value)
     try:
         settings = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ScenarioError(f"{source}: not valid TOML ({error})") from None
     for key in settings:
         find_name(key, TOP_LEVEL, what="setting", where=str(source), error=ScenarioError)
@@ -238,10 +320,11 @@ def parse_scenario(text: str, source: Path, *, overrides: Mapping[str, str | flo
 
 def _override(text: str, key: str, value: str | float) -> str:
     """Replace a one-line top-level setting, or put it first."""
+    shown = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
     lines = text.splitlines()
     end = next((index for index, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
     kept = [line for line in lines[:end] if not re.match(rf"\s*{key}\s*=", line)]
-    return "\n".join([f"{key} = {json.dumps(value, ensure_ascii=False)}", *kept, *lines[end:], ""])
+    return "\n".join([f"{key} = {shown}", *kept, *lines[end:], ""])
 
 
 def read_scenario(path: str | Path, *, overrides: Mapping[str, str | float] | None = None) -> Scenario:
@@ -254,7 +337,7 @@ def read_scenario(path: str | Path, *, overrides: Mapping[str, str | float] | No
     if path.stat().st_size > 1_000_000:
         raise ScenarioError(f"{path}: larger than 1 MB; is this a scenario?")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (UnicodeDecodeError, OSError) as error:
         raise ScenarioError(f"{path}: cannot be read as text ({error})") from None
     return parse_scenario(text, path, overrides=overrides)

@@ -20,6 +20,7 @@ from posture.errors import BodyError
 
 MAX_BYTES = 5_000_000
 MAX_LINKS = 2000  # Pinocchio's recursive URDF reader overflows the stack near 5000
+MAX_MOVING = 150  # the memory of Pinocchio's work space grows with the cube: 0.2 GB here, 50 GB at 1000
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
 RESERVED = ("universe", "root_joint")  # names Pinocchio gives to its own joints
 INERTIA_KEYS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
@@ -53,7 +54,8 @@ def _parse(path: Path) -> etree._Element:
         raise BodyError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
     if not text.strip():
         raise BodyError(f"{path}: the file is empty; a URDF starts with <robot name=…>")
-    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+    plain = text.replace(b"\0", b"")  # so that UTF-16 hides nothing
+    if b"<!DOCTYPE" in plain or b"<!ENTITY" in plain:
         raise BodyError(
             f"{path}: document types and entities are not accepted in a URDF; remove the <!DOCTYPE …> block"
         )
@@ -79,8 +81,13 @@ def check_urdf(root: etree._Element, path: Path) -> None:
         raise BodyError(f"{path}: there is no <link>; a body needs at least one")
     if len(links) > MAX_LINKS:
         raise BodyError(f"{path}: {len(links)} links, at most {MAX_LINKS} are accepted; simplify the body")
-    for link in links.values():
-        _check_inertial(link, path)
+    moving = sum(joint.get("type") in MOVING_TYPES for joint in joints.values())
+    if moving > MAX_MOVING:
+        raise BodyError(f"{path}: {moving} moving joints, at most {MAX_MOVING} are accepted; make some of them fixed")
+    held = {joint.find("child").get("link") for joint in joints.values()
+            if joint.get("type") == "fixed" and joint.find("child") is not None}  # fmt: skip
+    for name, link in links.items():
+        _check_inertial(link, path, point=name in held)
         _check_geometry(link, path)
     for joint in joints.values():
         _check_joint(joint, links, path)
@@ -152,7 +159,8 @@ def _check_origin(parent: etree._Element, where: str) -> None:
         numbers(origin, "rpy", 3, where, "0 0 0")
 
 
-def _check_inertial(link: etree._Element, path: Path) -> None:
+def _check_inertial(link: etree._Element, path: Path, *, point: bool) -> None:
+    """``point``: whether the link is fixed to another, so that it may be a mere point mass."""
     where = _place(link, path)
     inertial = _single(link, "inertial", where)
     if inertial is None:
@@ -169,12 +177,12 @@ def _check_inertial(link: etree._Element, path: Path) -> None:
         raise BodyError(f"{where}: <inertial> has no <inertia>; add ixx, iyy, izz, ixy, ixz and iyz")
     ixx, iyy, izz, ixy, ixz, iyz = (numbers(inertia_element, key, 1, where)[0] for key in INERTIA_KEYS)
     principal = np.linalg.eigvalsh(np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]))
-    slack = 1e-9 * max(abs(principal).max(), 1e-12)
+    slack = 1e-9 * max(float(np.abs(principal).max()), 1e-12)
     if principal[0] < -slack:
         raise BodyError(
             f"{where}: the inertia has a principal moment of {principal[0]:.3g} kg·m²; all three must be positive"
         )
-    if mass > 0 and principal[2] <= 0:
+    if mass > 0 and principal[2] <= 0 and not point:
         raise BodyError(f"{where}: the mass is {mass:g} kg but the inertia is zero; give the link its inertia")
     if mass == 0 and principal[2] > slack:
         raise BodyError(f"{where}: the mass is zero but the inertia is not; give the link its mass")
@@ -204,6 +212,7 @@ def _check_geometry(link: etree._Element, path: Path) -> None:
                 raise BodyError(f'{where}: {attribute}="{shape.get(attribute)}" of <{shape.tag}> must be positive')
         if shape.tag == "mesh":
             mesh_file(shape, path, where)
+            numbers(shape, "scale", 3, where, "1 1 1")
 
 
 def mesh_file(mesh: etree._Element, path: Path, where: str) -> Path:
@@ -273,13 +282,16 @@ def _check_tree(links: dict[str, etree._Element], joints: dict[str, etree._Eleme
                 f"{_place(joint, path)}: link {child!r} already has the parent {parent_of[child]!r}; a link has one"
             )
         parent_of[child] = parent
+    grounded: set[str] = set()  # links known to hang from a root
     for name in links:
         seen = [name]
-        while seen[-1] in parent_of:
+        while seen[-1] in parent_of and seen[-1] not in grounded:
             parent = parent_of[seen[-1]]
             if parent in seen:
-                raise BodyError(f"{path}: links form a loop ({' → '.join([parent, *reversed(seen)])}); cut one joint")
+                loop = [parent, *reversed(seen[seen.index(parent) :])]
+                raise BodyError(f"{path}: links form a loop ({' → '.join(loop)}); cut one joint")
             seen.append(parent)
+        grounded.update(seen)
     roots = [name for name in links if name not in parent_of]
     if len(roots) > 1:
         raise BodyError(

@@ -38,6 +38,7 @@ from controllers import PD
 from posture.body import STANDARD_GRAVITY, Body, load_body
 from posture.deck import DeckSamples, Sine, SineDeck
 from posture.simulate import simulate
+from posture.systems import comparison
 
 Array = NDArray[np.floating]
 
@@ -446,7 +447,7 @@ def grm3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
         for axis, letter in enumerate("xyz"):
             name = f"{kind} {letter}"
             rows.append(
-                _row(
+                comparison(
                     f"GRM3D {name}, NRMSE %",
                     PAPER_GRM3D[name],
                     nrmse(ours[:, axis], closed[:, axis]),
@@ -455,7 +456,9 @@ def grm3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
             )
         unit = "N" if kind == "force" else "N·m"
         rows.append(
-            _row(f"GRM3D {kind}, largest difference from closed form, {unit}", None, np.abs(ours - closed).max(), 1e-9)
+            comparison(
+                f"GRM3D {kind}, largest difference from closed form, {unit}", None, np.abs(ours - closed).max(), 1e-9
+            )
         )
     return rows
 
@@ -474,11 +477,11 @@ def psm3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
     quasi = np.hstack((kane["angles"][:, :2], kane["force"]))
     rows = []
     for column, (name, paper) in enumerate(PAPER_PSM3D.items()):
-        rows.append(_row(f"PSM3D {name}, NRMSE %", paper, nrmse(ours[:, column], reference[:, column]), 1e-4))
+        rows.append(comparison(f"PSM3D {name}, NRMSE %", paper, nrmse(ours[:, column], reference[:, column]), 1e-4))
     for column, (name, paper) in enumerate(PAPER_PSM3D.items()):
         # Dropping the yaw speed's row and column, as the paper does, is not a yaw lock: it holds a quasi-speed.
         rows.append(
-            _row(
+            comparison(
                 f"PSM3D {name} if yaw is locked as a quasi-speed (paper 4.4), NRMSE %",
                 paper,
                 nrmse(quasi[:, column], reference[:, column]),
@@ -511,9 +514,9 @@ def cartip(body: Body) -> list[dict[str, Any]]:
     slope = float(np.polyfit(np.log(peaks), np.log(errors.max(axis=1)), 1)[0])
     at = errors[2]
     return [
-        _row("CARTIP NRMSE % at 2.5° peak, smallest joint", PAPER_CARTIP[0], at.min(), 0.30),
-        _row("CARTIP NRMSE % at 2.5° peak, largest joint", PAPER_CARTIP[1], at.max(), 0.30),
-        _row("CARTIP NRMSE against amplitude, slope on log scales", 2.0, slope, 0.05, distance=True),
+        comparison("CARTIP NRMSE % at 2.5° peak, smallest joint", PAPER_CARTIP[0], at.min(), 0.30),
+        comparison("CARTIP NRMSE % at 2.5° peak, largest joint", PAPER_CARTIP[1], at.max(), 0.30),
+        comparison("CARTIP NRMSE against amplitude, slope on log scales", 2.0, slope, 0.05, distance=True),
     ]
 
 
@@ -525,27 +528,12 @@ def sim3d(body: Body, deck: SineDeck, duration: float) -> list[dict[str, Any]]:
     rows = []
     for name, columns in (("first link", range(3)), ("fourth link", range(9, 12))):
         worst = max(nrmse(kane["angles"][:, column], _angles(run)[:, column]) for column in columns)
-        rows.append(_row(f"SIM3D {name} angles, NRMSE %", PAPER_SIM3D[name], worst, 1e-4))
+        rows.append(comparison(f"SIM3D {name} angles, NRMSE %", PAPER_SIM3D[name], worst, 1e-4))
     for kind in ("force", "moment"):
         ours = run[f"{kind}_deck_on_person"].values
         worst = max(nrmse(kane[kind][:, axis], ours[:, axis]) for axis in range(3))
-        rows.append(_row(f"SIM3D deck {kind}, NRMSE %", None, worst, 1e-4))
+        rows.append(comparison(f"SIM3D deck {kind}, NRMSE %", None, worst, 1e-4))
     return rows
-
-
-def _row(
-    quantity: str, paper: float | None, ours: float, tolerance: float | None, *, distance: bool = False
-) -> dict[str, Any]:
-    """One line of the comparison: passes when ours <= tolerance, or |ours - paper| <= tolerance for a ``distance``."""
-    value = float(ours)
-    error = abs(value - paper) if distance and paper is not None else value
-    return {
-        "quantity": quantity,
-        "paper": paper,
-        "ours": value,
-        "tolerance": tolerance,
-        "pass": tolerance is None or error <= tolerance,
-    }
 
 
 def reproduce() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Headline numbers of a run, from the result alone."""
+"""Headline numbers of a run, from the result alone; ``page`` makes a report of them, ``figures`` its figures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import xarray as xr
 from scipy.spatial.transform import Rotation
 
 from posture.body import STANDARD_GRAVITY
+from posture.ship.interruptions import count_run, disagreement, margin_distribution
 from posture.simulate import residual
 
 
@@ -23,6 +24,22 @@ def summary(dataset: xr.Dataset) -> dict[str, Any]:
         "rows": len(time),
         "stopped": dataset.attrs["stopped"],
     }
+    if "position_cop_on_deck" in dataset and "deck_quaternion" in dataset:
+        found |= _on_deck(dataset)
+    if dataset.sizes["joint"]:
+        peak = np.degrees(np.nanmax(np.abs(dataset["joint_position"].values), axis=0))
+        worst = int(np.argmax(peak))
+        found["largest_joint_angle"] = str(dataset["joint"].values[worst])
+        found["largest_joint_angle_deg"] = _round(peak[worst])
+    if len(time) > 2 and "deck_specific_force" in dataset:
+        found["newton_residual_g"] = float(f"{residual(dataset):.2g}")
+    return found
+
+
+def _on_deck(dataset: xr.Dataset) -> dict[str, Any]:
+    """What a body that stands on a deck or floor does there."""
+    time = dataset.time.values
+    found: dict[str, Any] = {}
     tilt = np.degrees(Rotation.from_quat(dataset["deck_quaternion"].values).as_euler("XYZ"))
     for column, name in enumerate(("roll", "pitch")):
         found[f"deck_{name}_rms_deg"] = _round(_rms(tilt[:, column]))
@@ -35,18 +52,20 @@ def summary(dataset: xr.Dataset) -> dict[str, Any]:
         found["stance_margin_min_mm"] = _round(1000 * np.nanmin(margin))
         # No pressure at all (NaN) is outside, too: the deck has dropped away.
         found["time_outside_stance_percent"] = _round(100 * np.mean(~(margin >= 0)))
+        if len(time) > 2 and np.isfinite(margin).any():
+            found |= count_run(dataset).summary() | disagreement(dataset)
+            spread = margin_distribution(margin)
+            found["stance_margin_percentiles_mm"] = {
+                name.removeprefix("percentile_"): _round(1000 * value)
+                for name, value in spread.items()
+                if name.startswith("percentile_")
+            }
     weight = dataset.attrs["body_mass_kg"] * STANDARD_GRAVITY
     vertical = dataset["force_deck_on_person"].values[:, 2] / weight
     found["vertical_force_min_weights"], found["vertical_force_max_weights"] = (
         _round(vertical.min()),
         _round(vertical.max()),
     )
-    peak = np.degrees(np.abs(dataset["joint_position"].values).max(axis=0))
-    worst = int(np.argmax(peak))
-    found["largest_joint_angle"] = str(dataset["joint"].values[worst])
-    found["largest_joint_angle_deg"] = _round(peak[worst])
-    if len(time) > 2:
-        found["newton_residual_g"] = float(f"{residual(dataset):.2g}")
     return found
 
 

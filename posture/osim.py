@@ -1,0 +1,246 @@
+"""Bodies and marker sets from OpenSim models (.osim, version 4), as URDF with the same coordinates.
+
+Kept: masses, centres, inertias, joint places, every coordinate that turns or slides a body in proportion to it, with
+its name, axis and range, so that a moment here is the moment OpenSim reports under the same name. Left out: muscles,
+and motions that are nonlinear functions of a coordinate (a knee's sliding and screwing, a patella): these parts stay
+where their function puts them at the default value. OpenSim's frames (Y up) become ours (Z up) in every link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+from lxml import etree
+from numpy.typing import NDArray
+
+from posture.body import Body, body_from_text
+from posture.errors import MotionError
+from posture.markers import MarkerSet
+from posture.motion_files import Y_UP, axes_matrix
+
+Array = NDArray[np.floating]
+TURN = axes_matrix(Y_UP)
+
+
+def read_osim(
+    path: str | Path, *, at: Mapping[str, float] | None = None, free_coupled: bool = False
+) -> tuple[Body, MarkerSet]:
+    """Body and marker set of an OpenSim model.
+
+    ``at``: value (rad, m) of coordinates at which their nonlinear couplings are frozen, instead of the default;
+    ``free_coupled``: turns that follow a coordinate nonlinearly become coordinates of their own (COORDINATE_rotation2).
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise MotionError(f"{path}: no such file; give an OpenSim model (.osim)")
+    try:
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True)
+        document = etree.parse(str(path), parser).getroot()
+    except etree.XMLSyntaxError as error:
+        raise MotionError(f"{path}: not valid XML ({error})") from None
+    model = document.find("Model")
+    if model is None or int(document.get("Version", "0")) < 40000:
+        raise MotionError(f"{path}: not an OpenSim 4 model; open it once in OpenSim 4 and save it")
+    return _Reader(path, model, dict(at or {}), free_coupled).build()
+
+
+class _Reader:
+    def __init__(self, path: Path, model: etree._Element, at: dict[str, float], free_coupled: bool) -> None:
+        self.path, self.model, self.at, self.free_coupled = path, model, at, free_coupled
+        self.robot = etree.Element("robot", name=path.stem, version="1.1")
+        self.inner: dict[str, pin.SE3] = {}  # each OpenSim body's own frame in the frame of its URDF link
+        self.locked: dict[str, float] = {}
+
+    def build(self) -> tuple[Body, MarkerSet]:
+        joints = {self._body(joint, "child"): joint for joint in self.model.find("JointSet/objects")}
+        bodies = {body.get("name"): body for body in self.model.find("BodySet/objects")}
+        waiting = list(joints)
+        while waiting:
+            ready = [name for name in waiting if self._body(joints[name], "parent") not in waiting]
+            if not ready:
+                raise MotionError(f"{self.path}: joints form a loop at {waiting[0]!r}; cut one")
+            for name in ready:
+                self._joint(joints[name], bodies[name])
+                waiting.remove(name)
+        text = etree.tostring(self.robot, encoding="unicode")
+        body = body_from_text(self.path.stem, text, {"floats": True})
+        return (body.lock(self.locked) if self.locked else body), self._markers()
+
+    # -------------------------------------------------------- frames, in our axes
+
+    def _frame(self, joint: etree._Element, end: str) -> etree._Element:
+        name = (joint.findtext(f"socket_{end}_frame") or "").strip()
+        for frame in joint.findall("frames/PhysicalOffsetFrame"):
+            if frame.get("name") == name:
+                return frame
+        raise MotionError(
+            f"{self.path}: joint {joint.get('name')!r} has no frame {name!r}; only offset frames are read"
+        )
+
+    def _body(self, joint: etree._Element, end: str) -> str:
+        return str(self._frame(joint, end).findtext("socket_parent")).strip().rsplit("/", 1)[-1]
+
+    def _placement(self, frame: etree._Element) -> pin.SE3:
+        angles = _numbers(frame, "orientation")
+        rotation = np.eye(3)
+        for axis, angle in enumerate(angles):  # frame-fixed x-y-z
+            rotation = rotation @ pin.AngleAxis(float(angle), np.eye(3)[axis]).matrix()
+        return pin.SE3(TURN @ rotation @ TURN.T, TURN @ _numbers(frame, "translation"))
+
+    # -------------------------------------------------------- links and joints
+
+    def _joint(self, joint: etree._Element, body: etree._Element) -> None:
+        name = body.get("name")
+        parent = self._body(joint, "parent")
+        self.inner[name] = self._placement(self._frame(joint, "child")).inverse()
+        if parent == "ground":
+            self._link(name, body)
+            return
+        start = self.inner[parent] * self._placement(self._frame(joint, "parent"))
+        moves, constant = self._moves(joint)
+        start = start * constant
+        link = parent
+        for number, (coordinate, kind, axis) in enumerate(moves, start=1):
+            child = name if number == len(moves) else f"{coordinate}_moved"
+            if child != name:
+                etree.SubElement(self.robot, "link", name=child)
+            self._write_joint(coordinate, kind, link, child, start, axis, self._limits(joint, coordinate))
+            link, start = child, pin.SE3.Identity()
+        if not moves:
+            self._write_joint(str(joint.get("name")), "fixed", parent, name, start, None, None)
+        self._link(name, body)
+
+    def _moves(self, joint: etree._Element) -> tuple[list[tuple[str, str, Array]], pin.SE3]:
+        """Coordinates that move in proportion, in order; and what the other axes add, frozen."""
+        coordinates = [item.get("name") for item in joint.findall("coordinates/Coordinate")]
+        if joint.tag == "WeldJoint":
+            return [], pin.SE3.Identity()
+        if joint.tag == "PinJoint":
+            return [(coordinates[0], "revolute", TURN @ np.array([0.0, 0, 1]))], pin.SE3.Identity()
+        if joint.tag == "BallJoint":
+            return [
+                (name, "revolute", TURN @ axis) for name, axis in zip(coordinates, np.eye(3), strict=True)
+            ], pin.SE3.Identity()
+        if joint.tag != "CustomJoint":
+            raise MotionError(
+                f"{self.path}: joint {joint.get('name')!r} is a {joint.tag}; Custom, Pin, Ball and Weld joints are read"
+            )
+        turns: list[tuple[str, str, Array]] = []
+        slides: list[tuple[str, str, Array]] = []
+        constant = pin.SE3.Identity()
+        for transform in joint.findall("SpatialTransform/TransformAxis"):
+            axis = TURN @ _numbers(transform, "axis")
+            coordinate = (transform.findtext("coordinates") or "").strip()
+            slope, value = self._function(joint, transform, coordinate)
+            turning = transform.get("name", "").startswith("rotation")
+            if slope is not None and abs(slope) > 1e-12:
+                (turns if turning else slides).append(
+                    (coordinate, "revolute" if turning else "prismatic", slope * axis)
+                )
+            elif turning and self.free_coupled and self._varies(transform) and turns:
+                turns.append((f"{coordinate}_{transform.get('name')}", "revolute", axis))
+            elif turning:
+                constant = constant * pin.SE3(pin.AngleAxis(value, axis).matrix(), np.zeros(3))
+            else:
+                constant = pin.SE3(constant.rotation, constant.translation + value * axis)
+        return [*slides, *turns], constant
+
+    def _varies(self, transform: etree._Element) -> bool:
+        return transform.find(".//PolynomialFunction") is not None or transform.find(".//SimmSpline") is not None
+
+    def _function(
+        self, joint: etree._Element, transform: etree._Element, coordinate: str
+    ) -> tuple[float | None, float]:
+        """Slope of a proportional function, else None with the value at the frozen coordinate."""
+        scale = 1.0
+        function = next((item for item in transform if item.tag.endswith(("Function", "Spline", "Constant"))), None)
+        if function is not None and function.tag == "MultiplierFunction":
+            scale = float(function.findtext("scale"))
+            function = function.find("function")[0]
+        if function is None:
+            return None, 0.0
+        default = 0.0
+        for item in joint.findall("coordinates/Coordinate"):
+            if item.get("name") == coordinate:
+                default = float(item.findtext("default_value") or 0)
+        where = self.at.get(coordinate, default)
+        if function.tag == "LinearFunction":
+            slope, offset = _numbers(function, "coefficients")
+            if abs(offset) > 1e-9:
+                return None, scale * (slope * where + offset)
+            return scale * float(slope), 0.0
+        if function.tag == "Constant":
+            return None, scale * float(function.findtext("value"))
+        if function.tag == "PolynomialFunction":
+            return None, scale * float(np.polyval(_numbers(function, "coefficients"), where))
+        if function.tag in ("SimmSpline", "PiecewiseLinearFunction", "NaturalCubicSpline"):
+            from scipy.interpolate import CubicSpline
+
+            return None, scale * float(CubicSpline(_numbers(function, "x"), _numbers(function, "y"))(where))
+        raise MotionError(f"{self.path}: joint {joint.get('name')!r} uses a {function.tag}, which is not read")
+
+    def _limits(self, joint: etree._Element, coordinate: str) -> tuple[float, float]:
+        for item in joint.findall("coordinates/Coordinate"):
+            if item.get("name") == coordinate:
+                if (item.findtext("locked") or "false").strip() == "true":
+                    self.locked[coordinate] = float(item.findtext("default_value") or 0)
+                low, high = _numbers(item, "range")
+                if (item.findtext("clamped") or "false").strip() == "true":
+                    return float(low), float(high)
+        return -100.0, 100.0
+
+    def _write_joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        placement: pin.SE3,
+        axis: Array | None,
+        limits: tuple[float, float] | None,
+    ) -> None:
+        joint = etree.SubElement(self.robot, "joint", name=name, type=kind)
+        etree.SubElement(joint, "parent", link=parent)
+        etree.SubElement(joint, "child", link=child)
+        angles = pin.rpy.matrixToRpy(placement.rotation)
+        etree.SubElement(joint, "origin", xyz=_text(placement.translation), rpy=_text(angles))
+        if axis is not None and limits is not None:
+            etree.SubElement(joint, "axis", xyz=_text(axis))
+            etree.SubElement(joint, "limit", lower=repr(limits[0]), upper=repr(limits[1]), effort="1e6", velocity="1e3")
+
+    def _link(self, name: str, body: etree._Element) -> None:
+        link = etree.SubElement(self.robot, "link", name=name)
+        mass = float(body.findtext("mass"))
+        if mass < 1e-6:
+            return
+        xx, yy, zz, xy, xz, yz = _numbers(body, "inertia")
+        frame = self.inner[name]
+        turn = frame.rotation @ TURN
+        tensor = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+        inertial = etree.SubElement(link, "inertial")
+        etree.SubElement(inertial, "origin", xyz=_text(frame.act(TURN @ _numbers(body, "mass_center"))))
+        etree.SubElement(inertial, "mass", value=repr(mass))
+        keys = {"ixx": (0, 0), "iyy": (1, 1), "izz": (2, 2), "ixy": (0, 1), "ixz": (0, 2), "iyz": (1, 2)}
+        etree.SubElement(inertial, "inertia", {key: repr(float(tensor[place])) for key, place in keys.items()})
+
+    def _markers(self) -> MarkerSet:
+        names, links, places = [], [], []
+        for marker in self.model.iterfind("MarkerSet/objects/Marker"):
+            link = str(marker.findtext("socket_parent_frame")).strip().rsplit("/", 1)[-1]
+            if link not in self.inner:
+                continue
+            names.append(marker.get("name"))
+            links.append(link)
+            places.append(self.inner[link].act(TURN @ _numbers(marker, "location")))
+        return MarkerSet(names, links, np.array(places).reshape(-1, 3), np.ones(len(names)), str(self.path))
+
+
+def _numbers(element: etree._Element, tag: str) -> Array:
+    return np.array((element.findtext(tag) or "").split(), float)
+
+
+def _text(values: Array) -> str:
+    return " ".join(repr(float(value)) for value in values)
