@@ -20,19 +20,20 @@ class Balance:
     def __init__(self, body: Body, controller: Controller) -> None:
         self.body, self.controller = body, controller
         self._dynamics, self._still = Dynamics(body), np.zeros(len(body.joint_names))
-        self._memory = np.zeros(controller.memory_size)
+        self._memory, self._neutral = np.zeros(controller.memory_size), body.neutral
         level, size = np.array([0, 0, 0, 0, 0, 0, 0, 0, STANDARD_GRAVITY]), 1e-6
-        upright = body.neutral[body.free]
-        self._slope = np.array(
+        upright = self._neutral[body.free]
+        slope = np.array(
             [
                 (self._acceleration(0.0, level, upright + step) - self._acceleration(0.0, level, upright - step))
                 / (2 * size)
                 for step in size * np.eye(len(body.free))
             ]
         ).T
+        self._step = np.linalg.pinv(slope)  # a slope without an inverse is a person who cannot be balanced: see below
 
     def _acceleration(self, time: float, channels: Array, angles: Array) -> Array:
-        position = self.body.neutral
+        position = self._neutral.copy()
         position[self.body.free] = angles
         torque = self.controller.torque(time, position, self._still, self._memory)
         return self._dynamics.acceleration(position, self._still, torque, channels)[self.body.free]
@@ -41,12 +42,12 @@ class Balance:
         """Joint positions without joint acceleration under the deck's nine channels."""
         angles = guess[self.body.free]
         for _ in range(30):  # the slope of the upright posture is good enough to close in on any near it
-            change = np.linalg.solve(self._slope, self._acceleration(time, channels, angles))
+            change = self._step @ self._acceleration(time, channels, angles)
             angles = angles - change
             if not np.abs(angles).max() < GIMBAL_LIMIT:
                 break
             if np.abs(change).max() < 1e-13:
-                position = self.body.neutral
+                position = self._neutral.copy()
                 position[self.body.free] = angles
                 return position
         raise ScenarioError(
