@@ -3,16 +3,13 @@
 ``rows()`` gives one row per peer: {job, peer, ours_per_s, peer_per_s, ratio, agree}; a rate is fits per second, and
 ``agree`` says that our fit is at least as probable as the peer's.
 
-opty needs IPOPT: apt-get install coinor-libipopt-dev libblas-dev liblapack-dev pkg-config gcc. Its environment is made
-once in .venv-opty; OPTY_PYTHON names another one. Without it the row says why it is empty.
+opty lives in an environment of its own, .venv-opty; without it the row says why it is empty.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,13 +20,13 @@ from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 from scipy.signal import lfilter
 
-from benchmarks.problem import missing, row
+from benchmarks.problem import ROOT, missing, row
 from posture.identify import Mechanics, StanceModel, identify_balance
 from posture.identify.fit import _beliefs, _prior_terms
 from posture.identify.likelihood import _functions, kalman_function
 from posture.identify.model import PARAMETERS
 
-ROOT = Path(__file__).resolve().parents[2]
+OPTY = ROOT / ".venv-opty/bin/python"
 RATE, COUNT = 100.0, 6000
 MASS, HEIGHT, INERTIA, GRAVITY = 60.0, 1.13, 76.0, 9.81
 MECHANICS = Mechanics.pendulum(mass=MASS, height=HEIGHT, inertia=INERTIA, gravity=GRAVITY)
@@ -90,38 +87,17 @@ def _row(peer: str, ours: float, theirs: float, loss: float, note: str) -> dict[
     return row("identify", peer, 1 / ours, 1 / theirs, max(0.0, loss), 1e-3) | {"note": note}
 
 
-def opty_python() -> tuple[str, str]:
-    """Interpreter that can import opty, or an empty string and the reason."""
-    if os.environ.get("OPTY_PYTHON"):
-        return os.environ["OPTY_PYTHON"], ""
-    python = ROOT / ".venv-opty" / "bin" / "python"
-    if not python.exists():
-        steps = (
-            [sys.executable, "-m", "venv", str(python.parents[1])],
-            [str(python), "-m", "pip", "install", "-q", "numpy", "scipy", "sympy", "cython", "setuptools"],
-            [str(python), "-m", "pip", "install", "-q", "cyipopt", "opty"],
-        )
-        for step in steps:
-            done = subprocess.run(step, capture_output=True, text=True, check=False)
-            if done.returncode:
-                return "", f"opty cannot be installed ({done.stderr.strip().splitlines()[-1]}); see the docstring"
-    if subprocess.run([str(python), "-c", "import opty, cyipopt"], capture_output=True, check=False).returncode:
-        return "", f"{python} cannot import opty and cyipopt; remove that folder and install IPOPT first"
-    return str(python), ""
-
-
 def opty_fit(record: np.ndarray) -> tuple[dict[str, float] | None, str]:
     """Gains and times of opty, or the reason why there are none."""
-    python, reason = opty_python()
-    if not python:
-        return None, reason
+    if not OPTY.exists():
+        return None, "opty is not installed; scripts/bench says why"
     known = TRUTH | {"inertia": INERTIA, "load": MASS * GRAVITY * HEIGHT, "weight": MASS * GRAVITY, "height": HEIGHT}
     with tempfile.TemporaryDirectory() as folder:
         data, truth = Path(folder) / "record.npy", Path(folder) / "truth.json"
         np.save(data, record - record.mean())
         truth.write_text(json.dumps(known | {"step": 1 / RATE}))
         script = Path(__file__).with_name("opty_peer.py")
-        done = subprocess.run([python, str(script), str(data), str(truth)], capture_output=True, text=True, check=False)
+        done = subprocess.run([OPTY, script, data, truth], capture_output=True, text=True, check=False)
     if done.returncode:
         return None, f"opty failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
     return json.loads(done.stdout.strip().splitlines()[-1]), ""

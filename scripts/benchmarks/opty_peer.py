@@ -1,6 +1,6 @@
 """Identify the gains of the controlled inverted pendulum with opty (direct collocation and IPOPT).
 
-Run by scripts/bench_identify.py in an environment of its own: python opty_cip.py record.npy truth.json. Prints JSON.
+Run by identify.py in an environment of its own: python opty_peer.py record.npy truth.json. Prints JSON.
 The record is explained by states, a free noise trajectory and three gains at once; the noise intensity, its time
 constant and the plate noise are given, as this kind of estimator cannot find them.
 """
