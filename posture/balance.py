@@ -23,13 +23,10 @@ class Balance:
         self._memory, self._neutral = np.zeros(controller.memory_size), body.neutral
         level, size = np.array([0, 0, 0, 0, 0, 0, 0, 0, STANDARD_GRAVITY]), 1e-6
         upright = self._neutral[body.free]
-        slope = np.array(
-            [
-                (self._acceleration(0.0, level, upright + step) - self._acceleration(0.0, level, upright - step))
-                / (2 * size)
-                for step in size * np.eye(len(body.free))
-            ]
-        ).T
+        slope = np.empty((len(upright), len(upright)))  # no rows at all where every joint is locked
+        for column, step in enumerate(size * np.eye(len(upright))):
+            ahead, behind = (self._acceleration(0.0, level, upright + way * step) for way in (1, -1))
+            slope[:, column] = (ahead - behind) / (2 * size)
         self._step = np.linalg.pinv(slope)  # a slope without an inverse is a person who cannot be balanced: see below
 
     def _acceleration(self, time: float, channels: Array, angles: Array) -> Array:

@@ -13,6 +13,7 @@ import fnmatch
 import hashlib
 import io
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -34,6 +35,8 @@ Array = NDArray[np.floating]
 
 STANDARD_GRAVITY = 9.80665  # m/s²
 SIDECAR_ENTRIES = ("floats", "person", "contact", "segments", "variant", "stand", "roles")
+CONTACT_REACH = 10.0  # m; a foot's outline farther from its link is in mm
+UNUSED = ("dynamics", "safety_controller", "calibration")  # elements of a URDF's joint
 VERTICAL_AXIS_SHARE = 0.04  # gain of a joint about the body's long axis, relative to one across it
 
 
@@ -302,7 +305,7 @@ def load_body(
     text = str(name_or_path)
     looks_like_path = text.endswith((".urdf", ".xml")) or "/" in text
     if looks_like_path:
-        path = Path(text).expanduser()
+        path = Path(os.path.expanduser(text))
     else:
         text, *named = text.split("+")
         variants = (*named, *variants)
@@ -337,8 +340,8 @@ def read_twice(body: Body) -> float:
     import yourdfpy
 
     root = _element(body.urdf)
-    for shape in [*root.iter("visual"), *root.iter("collision")]:  # yourdfpy does not know capsules
-        shape.getparent().remove(shape)
+    for unread in list(root.iter("visual", "collision", "material", *UNUSED)):  # yourdfpy does not know capsules
+        unread.getparent().remove(unread)
     other = yourdfpy.URDF.load(io.BytesIO(etree.tostring(root)), load_meshes=False)
     mass = sum(link.inertial.mass for link in other.robot.links if link.inertial and link.inertial.mass)
     if sorted(other.actuated_joint_names) != sorted(body.joint_names) or abs(mass - body.mass) > 1e-9 * body.mass:
@@ -363,8 +366,13 @@ def write_body(body: Body, path: str | Path) -> None:
     path = Path(path)
     if path.suffix != ".urdf":
         raise BodyError(f"{path}: a body is written as URDF; give a name ending in .urdf")
+    beside = path.with_suffix(".toml")
+    if not set(_read_toml(beside)) <= set(SIDECAR_ENTRIES):
+        raise BodyError(
+            f"{beside}: this file, where the body's sidecar belongs, is something else; choose another name"
+        )
     write_text(path, body.urdf + "\n")
-    write_text(path.with_suffix(".toml"), _sidecar_toml(body.sidecar))
+    write_text(beside, _sidecar_toml(body.sidecar))
     if "muscles" in body.sidecar:
         write_text(path.with_suffix(".muscles.toml"), _tables_toml(body.sidecar["muscles"]))
 
@@ -401,10 +409,13 @@ def pinocchio_text(root: etree._Element) -> str:
     """URDF text in the dialect Pinocchio reads without surprises.
 
     A continuous joint would get two coordinates (cos, sin); as a revolute without reachable limits it has one.
-    Capsules vanish below version 1.1.
+    Capsules vanish below version 1.1. Friction, soft stops and calibration, which no dynamics here uses, stop the
+    reader when something is amiss in them, so they are left out.
     """
     prepared = etree.fromstring(etree.tostring(root))
     prepared.set("version", "1.1")
+    for unread in list(prepared.iter(*UNUSED)):
+        unread.getparent().remove(unread)
     for joint in prepared.findall("joint"):
         if joint.get("type") == "continuous":
             joint.set("type", "revolute")
@@ -456,10 +467,12 @@ def _change(root: etree._Element, kind: str, name: str, changes: Mapping[str, An
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not path.exists():
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BodyError(f"{path}: cannot be read ({error.strerror}); make it a readable file or remove it") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BodyError(f"{path}: not valid TOML ({error}); fix it or remove the file") from None
 
@@ -471,9 +484,26 @@ def _read_sidecar(urdf: Path) -> dict[str, Any]:
         find_name(key, SIDECAR_ENTRIES, what="entry", where=str(path))
     if not isinstance(sidecar.get("floats", False), bool):
         raise BodyError(f"{path}: floats is {sidecar['floats']!r}, but must be true or false")
-    for name, entry in sidecar.get("variant", {}).items():
-        for key in entry:
+    variants = sidecar.get("variant", {})
+    if not (isinstance(variants, dict) and all(isinstance(entry, dict) for entry in variants.values())):
+        raise BodyError(f"{path}: variant is {variants!r}; it must be tables, [variant.NAME.links] or .joints")
+    for name, entry in variants.items():
+        for key, changes in entry.items():
             find_name(key, ("links", "joints"), what="table", where=f"{path}: [variant.{name}]")
+            if not (isinstance(changes, dict) and all(isinstance(change, dict) for change in changes.values())):
+                raise BodyError(f"{path}: [variant.{name}] {key} must be a table of NAME = {{ mass = … }}")
+    roles = sidecar.get("roles", {})
+    if not (isinstance(roles, dict) and all(map(_are_words, roles.values()))):
+        raise BodyError(f'{path}: roles is {roles!r}; it must be a table such as {{ ankle_y = ["left_ankle_pitch"] }}')
+    stand = sidecar.get("stand", {})
+    feet = stand.get("feet", {}) if isinstance(stand, dict) else None
+    good = isinstance(feet, dict) and _are_words(list(feet.values())) and isinstance(stand.get("head", ""), str)
+    if not good or not _are_words(stand.get("notes", [])):
+        raise BodyError(
+            f'{path}: stand is {stand!r}; it must be a table with feet = {{ left = "…", right = "…" }} and head = "…"'
+        )
+    for key in stand:
+        find_name(key, ("feet", "head", "notes"), what="setting", where=f"{path}: [stand]")
     if "person" in sidecar:
         try:
             Person(**sidecar["person"])
@@ -486,17 +516,24 @@ def _read_sidecar(urdf: Path) -> dict[str, Any]:
         raise BodyError(f"{path}: contact is {contacts!r}; it must be tables, [contact.NAME] with link and points")
     for name, entry in contacts.items():
         try:
-            points = np.array(entry["points"], float)
-            good = (
-                points.ndim == 2 and points.shape[0] >= 3 and points.shape[1] == 3 and bool(np.isfinite(points).all())
-            )
-            good = good and isinstance(entry["link"], str)
+            points = np.array(entry["points"])
+            good = points.ndim == 2 and points.shape[0] >= 3 and points.shape[1] == 3 and points.dtype.kind in "if"
+            good = good and bool((np.abs(points) < CONTACT_REACH).all()) and isinstance(entry["link"], str)
         except (KeyError, TypeError, ValueError):
             good = False
         if not good:
-            raise BodyError(f"{path}: [contact.{name}] needs link and at least three points [x, y, z] in m")
+            raise BodyError(
+                f"{path}: [contact.{name}] needs link and at least three points [x, y, z] in m, "
+                f"none more than {CONTACT_REACH:g} m away"
+            )
+        for key in entry:
+            find_name(key, ("link", "points"), what="setting", where=f"{path}: [contact.{name}]")
     muscles = _read_toml(urdf.with_suffix(".muscles.toml"))
     return sidecar | {"muscles": muscles} if muscles else sidecar
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 def _sidecar_toml(sidecar: dict[str, Any]) -> str:

@@ -30,6 +30,7 @@ from posture.errors import DeckError, check_number, find_name
 
 Array = NDArray[np.floating]
 
+MAX_PEAK = 50.0  # m/s² or rad/s² of one harmonic; five times gravity
 MOTIONS = ("surge", "sway", "heave", "roll", "pitch", "yaw")
 
 
@@ -122,6 +123,13 @@ class SineDeck:
                 )
                 check_number(part.period, what=f"deck: {name} period", unit="s", low=0.05, high=3600, error=DeckError)
                 check_number(part.phase, what=f"deck: {name} phase", unit="rad", low=-1e6, high=1e6, error=DeckError)
+                peak = part.amplitude * (2 * math.pi / part.period) ** 2
+                if peak > MAX_PEAK:
+                    raise DeckError(
+                        f"deck: {name} of amplitude {part.amplitude:g} {'rad' if angular else 'm'} and period "
+                        f"{part.period:g} s reaches {peak:.3g} {'rad' if angular else 'm'}/s², at most {MAX_PEAK:g} is "
+                        "accepted; periods are in s, not Hz"
+                    )
         self.station = check_station(station)
         self.gravity = gravity
 

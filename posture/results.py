@@ -1,12 +1,15 @@
 """Results: one schema of named, labelled arrays; saved whole with checksums or not at all.
 
 Files are netCDF4 (HDF5). The SHA-256 of each variable and attribute stands in the file, so a flipped bit, a
-truncated copy or a foreign file is told apart from a result. A file is written under a temporary name and renamed
+truncated copy or a foreign file is told apart from a result. The SHA-256 of the whole file follows behind its end,
+where HDF5 does not look: it is compared first, since HDF5 reads some damaged files for ever, deaf to Ctrl-C. A program
+that changes a file cuts it off; the sums inside then still tell. A file is written under a temporary name and renamed
 when complete.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -27,6 +30,7 @@ Array = NDArray[np.floating]
 
 SCHEMA_VERSION = 1
 AXES = ["x", "y", "z"]
+SIGNATURE = b"posture-sha256 "  # what stands between the end of a file and its checksum
 CHUNK_ROWS = 500  # rows stored together, whatever the first block has: chunks of one row cost ten times their size
 # Which command makes which kind of result.
 COMMANDS = {"posture-run": "simulate", "posture-ensemble": "ensemble", "posture-sweep": "ship sweep"}
@@ -209,16 +213,48 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+@contextmanager
+def creating(path: str | Path) -> Iterator[Any]:
+    """Give a new netCDF4 file to fill; it gets its checksum and its name when the block ends well."""
+    import h5netcdf
+
+    with replacing(path) as temporary:
+        with h5netcdf.File(temporary, "w") as file:
+            yield file
+        total = _digest(temporary, temporary.stat().st_size)
+        with temporary.open("ab") as stream:
+            stream.write(SIGNATURE + total)
+
+
+def _digest(path: Path, size: int) -> bytes:
+    """SHA-256, in hexadecimal digits, of a file's first ``size`` bytes."""
+    total = hashlib.sha256()
+    with path.open("rb") as stream:
+        while size and (piece := stream.read(min(size, 1 << 16))):
+            total.update(piece)
+            size -= len(piece)
+    return total.hexdigest().encode()
+
+
+def check_whole(path: Path) -> None:
+    """Refuse a file that is not what its checksum behind the end says; files without one pass."""
+    size = max(0, path.stat().st_size - len(SIGNATURE) - 2 * hashlib.sha256().digest_size)
+    with path.open("rb") as stream:
+        stream.seek(size)
+        end = stream.read()
+    at = end.find(SIGNATURE)  # not the first of these bytes if the last ones are lost
+    if at >= 0 and end[at + len(SIGNATURE) :] != _digest(path, size + at):
+        raise ResultError(f"{path}: the file does not match its checksum; it was damaged, so copy or make it again")
+
+
 def save_blocks(blocks: Iterable[xr.Dataset], path: str | Path) -> None:
     """Write consecutive blocks of one run as they come; memory holds one block at a time.
 
     If the blocks end in an exception (a fall, Ctrl-C), what came before is kept in a complete, readable file whose
     attribute ``stopped`` says why, and the exception goes on.
     """
-    import h5netcdf
-
     reason: BaseException | None = None
-    with replacing(path) as temporary, h5netcdf.File(temporary, "w") as file:
+    with creating(path) as file:
         sums: dict[str, Any] = {}
         rows = 0
         try:
@@ -303,6 +339,7 @@ def load(path: str | Path, *, schema: str | None = None) -> xr.Dataset:
     path, command = Path(path), COMMANDS[schema or "posture-run"]
     if not path.is_file():
         raise ResultError(f"{path}: no such file; make one with `posture {command} … --out {path.name}`")
+    check_whole(path)
     import h5py
 
     try:
@@ -343,10 +380,9 @@ def load(path: str | Path, *, schema: str | None = None) -> xr.Dataset:
 def as_table(dataset: xr.Dataset, names: Iterable[str]) -> tuple[list[str], Array]:
     """Flatten variables into columns ``variable.label`` (joint angles just by joint name), time first."""
     header, columns = ["time"], [dataset.time.values]
+    known = [str(key) for key, variable in dataset.data_vars.items() if "time" in variable.dims]
     for name in names:
-        variable = dataset[
-            find_name(name, [str(key) for key in dataset.data_vars], what="variable", where="result", error=ResultError)
-        ]
+        variable = dataset[find_name(name, known, what="variable over time", where="result", error=ResultError)]
         if variable.ndim == 1:
             header.append(name)
             columns.append(variable.values)
@@ -368,7 +404,7 @@ def export(dataset: xr.Dataset, path: str | Path, *, variables: Sequence[str] | 
     header, table = as_table(dataset, names)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
         if path.suffix == ".csv":
-            stream.write(",".join(header) + "\n")
+            csv.writer(stream, lineterminator="\n").writerow(header)  # names of joints may hold commas
             np.savetxt(stream, table, fmt="%.10g", delimiter=",")
         else:
             stream.write(

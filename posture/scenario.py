@@ -253,13 +253,16 @@ class Scenario:
         position, velocity = self.start(Balance(body, controller), deck)
         step = self._number(self.settings, "step", "", 0.005, 1e-6, 0.1)
         duration = self._number(self.settings, "duration", "", 60.0, 1e-3, 1e6)
+        output_step = None
+        if "output_step" in self.settings:
+            output_step = self._number(self.settings, "output_step", "", 0.0, 1e-6, 3600)
         return prepare(
             body,
             deck,
             controller,
             duration=duration,
             step=step,
-            output_step=self._number(self.settings, "output_step", "", max(0.02, step), 1e-6, 3600),
+            output_step=output_step,
             start_position=position,
             start_velocity=velocity,
             elements=read_elements(self.settings.get("element", []), str(self.source)),

@@ -43,6 +43,7 @@ Array = NDArray[np.floating]
 ENGINES = ("auto", "compiled", "vm", "reference")
 SHORT_RUN_STEPS = 1000
 BLOCK_STEPS = 2000
+USUAL_OUTPUT_STEP = 0.02  # s
 GIMBAL_LIMIT = math.radians(80)  # X-Y-Z angles lose their meaning at 90°
 FALLEN_SHARE = 0.3  # of the upright height of the centre of mass
 
@@ -384,7 +385,7 @@ def prepare(
     *,
     duration: float,
     step: float = 0.005,
-    output_step: float = 0.02,
+    output_step: float | None = None,
     start_position: Array | None = None,
     start_velocity: Array | None = None,
     elements: Sequence[Line] = (),
@@ -394,13 +395,23 @@ def prepare(
 ) -> Run:
     """Check everything that can be checked before a simulation starts.
 
-    Times in s; a result row is kept every ``output_step``, which must be a whole number of steps. ``elements``:
+    Times in s; a result row is kept every ``output_step``, a whole number of steps (as near to 0.02 s as the duration
+    allows, by default). ``elements``:
     ligaments, muscles, rods and cables between links (see elements.py). ``engine``: compiled, vm (CasADi's
     interpreter), reference (Pinocchio, readable), or auto.
     """
     find_name(engine, ENGINES, what="engine", where="simulate", error=ScenarioError)
     check_number(duration, what="duration", unit="s", low=1e-3, high=1e6, error=ScenarioError)
     check_number(step, what="step", unit="s", low=1e-6, high=0.1, error=ScenarioError, hint="0.005 suits most people")
+    steps = round(duration / step)
+    if steps < 1 or abs(steps * step - duration) > 1e-6:
+        raise ScenarioError(
+            f"duration is {duration:g} s, which is not a whole number of steps of {step:g} s; "
+            f"try {max(1, steps) * step:g}"
+        )
+    if output_step is None:
+        most = max(1, round(USUAL_OUTPUT_STEP / step))
+        output_step = step * max(every for every in range(1, most + 1) if steps % every == 0)
     check_number(output_step, what="output_step", unit="s", low=step, high=duration, error=ScenarioError)
     every = round(output_step / step)
     if abs(every * step - output_step) > 1e-9:

@@ -101,7 +101,11 @@ def roles(body: Body) -> dict[str, list[str]]:
     and by the axis at zero angles. A joint that fits nothing has no role.
     """
     if "roles" in body.sidecar:
-        return {role: list(names) for role, names in body.sidecar["roles"].items()}
+        where = f"{body.name}: [roles] of the .toml"
+        return {
+            role: [find_name(name, body.joint_names, what="joint", where=where) for name in names]
+            for role, names in body.sidecar["roles"].items()
+        }
     jacobian = pin.computeJointJacobians(body.model, body.data, body.with_base(body.neutral))
     found: dict[str, list[str]] = {}
     for index, name in enumerate(body.joint_names):

@@ -9,6 +9,7 @@ No library does this well: yourdfpy and urdfdom parse but do not judge, check_ur
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -24,6 +25,26 @@ MAX_MOVING = 150  # the memory of Pinocchio's work space grows with the cube: 0.
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
 RESERVED = ("universe", "root_joint")  # names Pinocchio gives to its own joints
 INERTIA_KEYS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+MAX_MASS = 1e4  # kg
+MAX_DISTANCE = 100.0  # m
+MAX_GYRATION = 10.0  # m; sqrt(inertia / mass) of a rod of 35 m
+DEGREES = (4 * math.pi, 720.0)  # a limit between these is rather degrees than turns; larger ones stand for "none"
+# What each element may hold. Others are extensions of some program and pass, unless they look like a slip of the pen.
+ELEMENTS = {
+    "robot": ("link", "joint", "material"),
+    "link": ("inertial", "visual", "collision"),
+    "inertial": ("origin", "mass", "inertia"),
+    "visual": ("origin", "geometry", "material"),
+    "collision": ("origin", "geometry", "material"),
+    "joint": ("parent", "child", "origin", "axis", "limit", "mimic", "dynamics", "safety_controller", "calibration"),
+}
+ATTRIBUTES = {
+    "origin": ("xyz", "rpy"),
+    "axis": ("xyz",),
+    "mass": ("value",),
+    "inertia": INERTIA_KEYS,
+    "limit": ("lower", "upper", "effort", "velocity"),
+}
 GEOMETRY_SIZES = {
     "box": ("size",),
     "sphere": ("radius",),
@@ -55,10 +76,11 @@ def _parse(path: Path) -> etree._Element:
     if not text.strip():
         raise BodyError(f"{path}: the file is empty; a URDF starts with <robot name=…>")
     plain = text.replace(b"\0", b"")  # so that UTF-16 hides nothing
+    entities = BodyError(
+        f"{path}: document types and entities are not accepted in a URDF; remove the <!DOCTYPE …> block"
+    )
     if b"<!DOCTYPE" in plain or b"<!ENTITY" in plain:
-        raise BodyError(
-            f"{path}: document types and entities are not accepted in a URDF; remove the <!DOCTYPE …> block"
-        )
+        raise entities
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, remove_comments=False)
     try:
         root = etree.fromstring(text, parser)
@@ -66,6 +88,8 @@ def _parse(path: Path) -> etree._Element:
         raise BodyError(
             f"{path}, line {error.lineno}: not well-formed XML ({error.msg}); fix the markup there"
         ) from None
+    if root.getroottree().docinfo.internalDTD is not None:  # written in an encoding that hid it above
+        raise entities
     if root.tag != "robot":
         raise BodyError(
             f"{path}: the outermost element is <{root.tag}>, but a URDF has <robot>; is this another kind of file?"
@@ -75,8 +99,12 @@ def _parse(path: Path) -> etree._Element:
 
 def check_urdf(root: etree._Element, path: Path) -> None:
     """Raise ``BodyError`` for the first thing in the tree that would make the dynamics wrong or unsafe."""
+    if not root.get("name"):
+        raise BodyError(f'{path}, line {root.sourceline}: <robot> has no name; write <robot name="…">')
+    _check_spelling(root, path)
     links = _named(root, "link", path)
     joints = _named(root, "joint", path)
+    _named(root, "material", path)
     if not links:
         raise BodyError(f"{path}: there is no <link>; a body needs at least one")
     if len(links) > MAX_LINKS:
@@ -89,6 +117,8 @@ def check_urdf(root: etree._Element, path: Path) -> None:
     for name, link in links.items():
         _check_inertial(link, path, point=name in held)
         _check_geometry(link, path)
+    for material in root.iter("material"):
+        _check_material(material, path)
     for joint in joints.values():
         _check_joint(joint, links, path)
     _check_tree(links, joints, path)
@@ -106,15 +136,17 @@ def numbers(element: etree._Element, attribute: str, count: int, where: str, def
     if text is None:
         raise BodyError(f'{where}: <{element.tag}> has no "{attribute}"; add it')
     values = []
+    # Python's numbers may hold digits of any script, its blanks any kind of space; a URDF's may not.
+    plain = text.isascii() and text.isprintable() and "_" not in text
     for word in text.split():
         try:
             value = float(word)
         except ValueError:
             value = math.nan
-        if not math.isfinite(value) or "_" in word:
+        if not (plain and math.isfinite(value)):
             raise BodyError(
                 f'{where}: {attribute}="{text}" in <{element.tag}> is not a finite number; '
-                "write digits with a point, such as 1.5"
+                "write digits with a point, such as 1.5, and plain blanks between numbers"
             )
         values.append(value)
     if len(values) != count:
@@ -128,12 +160,43 @@ def _place(element: etree._Element, path: Path) -> str:
     return f"{path}, line {element.sourceline}, {element.tag} {element.get('name')!r}"
 
 
+def _check_spelling(root: etree._Element, path: Path) -> None:
+    """Refuse names of elements and attributes that are nearly right: readers pass over what they do not know."""
+    for element in root.iter(*ELEMENTS, *ATTRIBUTES):
+        parent = element.getparent()
+        if parent is not None and element.tag not in ELEMENTS.get(parent.tag, ()):
+            continue  # inside an extension
+        known = ELEMENTS.get(element.tag, ())
+        for child in element.iterchildren(tag=etree.Element):
+            if child.tag in ("link", "joint") and element.tag != "robot":
+                raise BodyError(
+                    f"{path}, line {child.sourceline}: <{child.tag}> in <{element.tag}> would not be read; "
+                    "all links and joints stand directly in <robot>"
+                )
+            close = difflib.get_close_matches(child.tag.lower(), known, n=1, cutoff=0.75)
+            if close and child.tag not in known and not child.tag.startswith("self_"):
+                raise BodyError(
+                    f"{path}, line {child.sourceline}: <{child.tag}> in <{element.tag}> would not be read; "
+                    f"did you mean <{close[0]}>?"
+                )
+        allowed = ATTRIBUTES.get(element.tag, ())
+        for attribute in element.attrib if allowed else ():
+            near = difflib.get_close_matches(attribute.lower(), allowed, n=1, cutoff=0.75)
+            if attribute not in allowed and (near or element.tag in ("origin", "axis")):
+                raise BodyError(
+                    f"{path}, line {element.sourceline}: {attribute!r} in <{element.tag}> would not be read; "
+                    f"it may hold {', '.join(allowed)}"
+                )
+
+
 def _named(root: etree._Element, tag: str, path: Path) -> dict[str, etree._Element]:
     found: dict[str, etree._Element] = {}
     for element in root.findall(tag):
         name = element.get("name")
         if not name:
             raise BodyError(f"{path}, line {element.sourceline}: a <{tag}> has no name; give it one")
+        if not name.isprintable():
+            raise BodyError(f"{_place(element, path)}: the name holds a line break or control character; remove it")
         if name in RESERVED:
             raise BodyError(f"{_place(element, path)}: this name is Pinocchio's own; rename the {tag}")
         if name in found:
@@ -154,9 +217,18 @@ def _single(parent: etree._Element, tag: str, where: str) -> etree._Element | No
 
 def _check_origin(parent: etree._Element, where: str) -> None:
     origin = _single(parent, "origin", where)
-    if origin is not None:
-        numbers(origin, "xyz", 3, where, "0 0 0")
-        numbers(origin, "rpy", 3, where, "0 0 0")
+    if origin is None:
+        return
+    if max(map(abs, numbers(origin, "xyz", 3, where, "0 0 0"))) > MAX_DISTANCE:
+        raise BodyError(
+            f'{where}: xyz="{origin.get("xyz")}" in <origin> is more than {MAX_DISTANCE:g} m away; '
+            "lengths are in m, so divide mm by 1000"
+        )
+    if max(map(abs, numbers(origin, "rpy", 3, where, "0 0 0"))) > 2 * math.pi + 0.01:
+        raise BodyError(
+            f'{where}: rpy="{origin.get("rpy")}" in <origin> is more than a full turn; '
+            "angles are in rad, so multiply degrees by 0.0174533"
+        )
 
 
 def _check_inertial(link: etree._Element, path: Path, *, point: bool) -> None:
@@ -172,6 +244,8 @@ def _check_inertial(link: etree._Element, path: Path, *, point: bool) -> None:
     (mass,) = numbers(mass_element, "value", 1, where)
     if mass < 0:
         raise BodyError(f"{where}: the mass is {mass:g} kg; it must be zero or more")
+    if mass > MAX_MASS:
+        raise BodyError(f"{where}: the mass is {mass:g} kg, at most {MAX_MASS:g} is accepted; masses are in kg, not g")
     inertia_element = _single(inertial, "inertia", where)
     if inertia_element is None:
         raise BodyError(f"{where}: <inertial> has no <inertia>; add ixx, iyy, izz, ixy, ixz and iyz")
@@ -186,6 +260,11 @@ def _check_inertial(link: etree._Element, path: Path, *, point: bool) -> None:
         raise BodyError(f"{where}: the mass is {mass:g} kg but the inertia is zero; give the link its inertia")
     if mass == 0 and principal[2] > slack:
         raise BodyError(f"{where}: the mass is zero but the inertia is not; give the link its mass")
+    if mass > 0 and principal[2] > MAX_GYRATION**2 * mass:
+        raise BodyError(
+            f"{where}: an inertia of {principal[2]:.4g} kg·m² for {mass:g} kg means a link of more than "
+            f"{2 * MAX_GYRATION:g} m; inertias are in kg·m², so divide kg·cm² by 10000, kg·mm² by 1000000"
+        )
     # A rigid body of positive density cannot break I1 + I2 >= I3; published tables round to about 1e-3.
     if principal[0] + principal[1] < principal[2] * (1 - 1e-3):
         a, b, c = principal
@@ -213,6 +292,15 @@ def _check_geometry(link: etree._Element, path: Path) -> None:
         if shape.tag == "mesh":
             mesh_file(shape, path, where)
             numbers(shape, "scale", 3, where, "1 1 1")
+
+
+def _check_material(material: etree._Element, path: Path) -> None:
+    where = f"{path}, line {material.sourceline}, material {material.get('name')!r}"
+    if not material.get("name"):
+        raise BodyError(f"{where}: a <material> has no name; give it one")
+    color = _single(material, "color", where)
+    if color is not None:
+        numbers(color, "rgba", 4, where)
 
 
 def mesh_file(mesh: etree._Element, path: Path, where: str) -> Path:
@@ -254,6 +342,10 @@ def _check_joint(joint: etree._Element, links: dict[str, etree._Element], path: 
             raise BodyError(f'{where}: <{end} link="…"/> is missing; add it')
         if name not in links:
             raise BodyError(f"{where}: the {end} link {name!r} does not exist; define it or correct the name")
+    dynamics = _single(joint, "dynamics", where)
+    if dynamics is not None:
+        for attribute in ("damping", "friction"):
+            numbers(dynamics, attribute, 1, where, "0")
     if kind == "fixed":
         return
     axis = _single(joint, "axis", where)
@@ -268,6 +360,12 @@ def _check_joint(joint: etree._Element, links: dict[str, etree._Element], path: 
     (upper,) = numbers(limit, "upper", 1, where, "0")
     if lower > upper:
         raise BodyError(f"{where}: the limits are reversed (lower {lower:g} > upper {upper:g}); swap them")
+    widest = max(abs(lower), abs(upper))
+    if kind == "revolute" and DEGREES[0] < widest <= DEGREES[1]:
+        raise BodyError(
+            f"{where}: a limit of {widest:g} rad is more than two turns; angles are in rad, so multiply degrees by "
+            "0.0174533, or use a continuous joint for one without limits"
+        )
     for attribute in ("effort", "velocity"):
         if numbers(limit, attribute, 1, where)[0] < 0:
             raise BodyError(f'{where}: {attribute}="{limit.get(attribute)}" in <limit> must be zero or more')

@@ -94,7 +94,7 @@ def _reproduce(chosen: argparse.Namespace) -> int:
     from posture.systems import system_names
 
     known = system_names()
-    wanted = [find_name(chosen.system, known, what="system", where="reproduce")] if chosen.system else known
+    wanted = [find_name(chosen.system, known, what="system", where="reproduce")] if chosen.system is not None else known
     rows: list[dict[str, Any]] = []
     lines = []
     for name in wanted:

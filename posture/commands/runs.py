@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,10 @@ def _run(scenario: Any, out: Path, view: Path | None, chosen: argparse.Namespace
             raise ResultError(f"{path}: this file is written as {kind}; give a name that ends so")
         if path is not None and not path.parent.is_dir():
             raise ResultError(f"{path}: the folder {path.parent} does not exist; create it first")
+        if path is not None and path.is_dir():
+            raise ResultError(f"{path}: this is a folder; give a file name")
+        if path is not None and not os.access(path.parent, os.W_OK):
+            raise ResultError(f"{path}: the folder {path.parent} cannot be written to; choose another place")
     run = scenario.run(engine)
     code, reason = 0, ""
     with progress(run.duration) as tell, _shown_live(chosen, scenario.title) as watched:

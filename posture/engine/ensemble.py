@@ -25,7 +25,7 @@ from posture.engine.machine import Machine, machine_for
 from posture.engine.plan import BINS, LEVELS, SIGNALS, Draw, Plan
 from posture.engine.statistics import ENDINGS, deviation, merge, quantiles
 from posture.errors import Interrupted, ResultError, ScenarioError
-from posture.results import SCHEMA_VERSION, replacing, seal, versions, write_text
+from posture.results import SCHEMA_VERSION, creating, replacing, seal, versions, write_text
 
 Array = NDArray[np.floating]
 
@@ -228,7 +228,6 @@ def _read_part(folder: Path, part: int) -> dict[str, Array] | None:
 
 def _put_together(plan: Plan, folder: Path, out: Path) -> None:
     """Write the result from the parts, one part in memory at a time."""
-    import h5netcdf
     import h5py
 
     signals, run = len(plan.signals), plan.first
@@ -238,7 +237,7 @@ def _put_together(plan: Plan, folder: Path, out: Path) -> None:
     histogram, extremes = np.zeros((signals, BINS + 2), np.int64), np.tile([np.inf, -np.inf], (signals, 1))
     names = sorted(plan.vary)
     text = h5py.string_dtype()
-    with replacing(out) as temporary, h5netcdf.File(temporary, "w") as file:
+    with creating(out) as file:
         sums: dict[str, Any] = {}
         file.dimensions = {
             "run": plan.runs, "signal": signals, "quantile": len(LEVELS), "time": rows, "bin": BINS + 2,

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from posture.errors import ResultError
-from posture.results import load
+from posture.results import check_whole, load
 
 MOST_ROWS = 100_000
 
@@ -27,6 +27,7 @@ def read_source(path: Path) -> xr.Dataset:
         raise ResultError(f"{path}: no such file; give a result (.nc) or a cohort's table (.csv)")
     if path.suffix == ".csv":
         return _table(path)
+    check_whole(path)
     try:
         with xr.open_dataset(path, engine="h5netcdf") as stored:
             schema, is_cohort = stored.attrs.get("schema"), "recording" in stored.dims

@@ -149,6 +149,32 @@ URDFS: dict[str, tuple[str | bytes, list[str]]] = {
     "capsule negative": (changed('radius="0.1"', 'radius="-0.1"'), ["pole", "radius", "positive"]),
     "unknown shape": (changed("<capsule", "<torus"), ["pole", "<torus>"]),
     "oversized file": (GOOD + " " * 5_000_001, ["bytes", "5000000"]),
+    "mass in grams": (changed('value="70"', 'value="70000"'), ["pole", "70000 kg", "not g"]),
+    "mass next to nothing": (changed('value="70"', 'value="1e-320"'), ["pole", "inertia of 8"]),
+    "inertia in kg cm2": (
+        changed('ixx="8" iyy="8" izz="0.9"', 'ixx="8e4" iyy="8e4" izz="9e3"'), ["pole", "kg·cm²"]),
+    "lengths in mm": (changed("0 0 0.9", "0 0 900"), ["pole", "0 0 900", "mm"]),
+    "turn in degrees": (changed('xyz="0 0 0.1"', 'xyz="0 0 0.1" rpy="0 0 90"'), ["ankle", "0 0 90", "degrees"]),
+    "limits in degrees": (changed('lower="-1" upper="1"', 'lower="-90" upper="90"'), ["ankle", "90 rad", "degrees"]),
+    "digits of another script": (changed('value="70"', 'value="７０"'), ["pole", "finite number"]),
+    "blanks that do not break": (changed("0 0 0.1", "0\u00a00\u00a00.1"), ["ankle", "plain blanks"]),
+    "tabs written as entities": (changed("0 0 0.1", "0&#9;0&#9;0.1"), ["ankle", "plain blanks"]),
+    "misspelt inertial": (
+        GOOD.replace("inertial>", "inertail>"), ["line 5", "<inertail>", "did you mean <inertial>"]),
+    "misspelt origin": (changed('<origin xyz="0 0 0.1"', '<orgin xyz="0 0 0.1"'), ["<orgin>", "<origin>"]),
+    "misspelt axis": (changed("<axis", "<axes"), ["<axes>", "did you mean <axis>"]),
+    "misspelt xyz": (changed('xyz="0 0 0.1"', 'xzy="0 0 0.1"'), ["'xzy'", "xyz, rpy"]),
+    "misspelt limit": (changed('upper="1"', 'uper="1"'), ["'uper'", "lower, upper"]),
+    "capital letter": (added('<Link name="x"/>'), ["<Link>", "did you mean <link>"]),
+    "link inside a link": (changed("</inertial>", '</inertial><link name="x"/>'), ["<link> in <link>", "<robot>"]),
+    "name with a line break": (GOOD.replace("pole", "po&#10;le"), ["po\\nle", "line break"]),
+    "robot without a name": (changed('robot name="mast"', "robot"), ["<robot> has no name"]),
+    "material twice": (
+        added('<material name="m"/><material name="m"/>'), ["material 'm'", "already taken"]),
+    "material without a name": (changed("</visual>", "<material/></visual>"), ["<material> has no name"]),
+    "colour of text": (
+        changed("</visual>", '<material name="m"><color rgba="red"/></material></visual>'), ["'m'", "red"]),
+    "damping of text": (changed("<axis", '<dynamics damping="abc"/><axis'), ["ankle", "abc"]),
     "massless leaf": (added('<link name="tip"/>' + JOINT.format("j", "pole", "tip")), ["'j'", "'tip'", "no mass"]),
     "two joints on one axis": (
         changed('child link="pole"', 'child link="gap"', added('<link name="gap"/>'
@@ -170,6 +196,15 @@ SIDECARS: dict[str, tuple[str | bytes, list[str]]] = {
     "person of text": (SIDECAR.replace("70.0", '"70"'), ["mast.toml", "mass", "'70'"]),
     "person of another sex": (SIDECAR.replace('"male"', '"mael"'), ["mast.toml", "'mael'", "did you mean 'male'"]),
     "person not a table": ("person = 3", ["mast.toml", "[person]"]),
+    "contact with more": (SIDECAR.replace('= "deck"', '= "deck"\ncolour = 3'), ["[contact.sole]", "'colour'"]),
+    "contact in mm": (SIDECAR.replace("0.1", "100").replace("0.2", "200"), ["[contact.sole]", "10 m"]),
+    "contact of text": (SIDECAR.replace("0.2", '"0.2"'), ["[contact.sole]", "points"]),
+    "variant not a table": ("variant = 3", ["mast.toml", "variant is 3"]),
+    "variant of numbers": ("[variant.a.links]\npole = 3", ["mast.toml", "[variant.a] links"]),
+    "roles not a table": ("roles = 3", ["mast.toml", "roles is 3"]),
+    "roles of one word": ('[roles]\nankle_y = "ankle"', ["mast.toml", "roles is"]),
+    "stand not a table": ("stand = 3", ["mast.toml", "stand is 3"]),
+    "stand misspelt": ('[stand]\nhaed = "pole"', ["mast.toml", "'haed'", "did you mean 'head'"]),
     "contact not a table": ("contact = 3", ["mast.toml", "[contact"]),
     "contact of one point": ('[contact.a]\nlink = "deck"\npoints = [[0, 0, 0]]', ["[contact.a]", "three points"]),
     "contact on a line": (
@@ -216,6 +251,10 @@ SCENARIOS: dict[str, tuple[str | bytes, list[str]]] = {
     "duration of broken steps": (SCENARIO.replace("1.0", "1.003", 1), ["duration", "whole number", "try 1"]),
     "step nan": (SCENARIO.replace("0.005", "nan"), ["step", "nan"]),
     "seed broken": (SCENARIO.replace("seed = 3", "seed = 0.5"), ["seed", "whole number"]),
+    "step that does not fit": (SCENARIO.replace("0.005", "0.003"), ["1 s", "whole number of steps of 0.003", "0.999"]),
+    "body of nobody's home": (
+        SCENARIO.replace("mast.urdf", "~no-such-user/x.urdf"), ["~no-such-user/x.urdf", "no such file"]),
+    "frequency for period": (SCENARIO.replace("8.0", "0.125"), ["roll", "period 0.125 s", "not Hz"]),
     "period zero": (SCENARIO.replace("8.0", "0.0"), ["period", "0.05"]),
     "period missing": (SCENARIO.replace(", period = 8.0", ""), ["deck.roll", "period"]),
     "angle in the wrong unit": (SCENARIO.replace("amplitude_deg", "amplitude"), ["'amplitude'", "amplitude_deg"]),
@@ -324,7 +363,8 @@ RESULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "empty": (lambda path: path.write_bytes(b""), ["truncated"]),
     "text": (lambda path: path.write_text("time,x\n0,1\n"), ["not a readable netCDF4"]),
     "cut in half": (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), ["truncated"]),
-    "cut at the end": (lambda path: path.write_bytes(path.read_bytes()[:-1]), ["truncated"]),
+    "cut at the end": (lambda path: path.write_bytes(path.read_bytes()[:-1]), ["run.nc", "checksum"]),
+    "cut before its sum": (lambda path: path.write_bytes(path.read_bytes()[:-90]), ["truncated"]),
     "foreign netcdf": (foreign, ["not a result of posture"]),
     "newer": (edited(schema_version=99), ["schema 99", "update posture"]),
     "version of text": (edited(schema_version="new"), ["run.nc", "schema"]),
@@ -332,7 +372,11 @@ RESULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "checksums of nothing": (edited(checksums="{}"), ["run.nc", "checksum"]),
     "values changed": (values_changed, ["'joint_torque'", "checksum"]),
     "variable removed": (variable_removed, ["damaged"]),
-    "body changed": (attribute_flipped, ["'body_urdf'", "checksum"]),
+    "body changed": (attribute_flipped, ["run.nc", "checksum", "damaged"]),
+    "body changed, whole sum lost": (
+        lambda path: [attribute_flipped(path), path.write_bytes(path.read_bytes()[:-79])], ["'body_urdf'", "checksum"]),
+    "whole sum changed": (lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"), ["run.nc", "checksum"]),
+    "folder": (lambda path: [path.unlink(), path.mkdir()], ["no such file"]),
 }  # fmt: skip
 
 
@@ -424,6 +468,14 @@ def test_a_byte_order_mark_from_a_text_editor_does_no_harm(run_all, tmp_path: Pa
     (done,) = run_all([["simulate", tmp_path / "good.toml", "--out", tmp_path / "good.nc", "--json"]])
     assert done.code == 0, done.err
     assert json.loads(done.out)["body"] == "mast"
+
+
+def test_what_no_dynamics_uses_is_passed_over_in_silence(run_all, tmp_path: Path) -> None:
+    extras = '<dynamics/><safety_controller k_velocity="x"/><calibration rising="x"/><hardware_interface/>'
+    text = changed("<axis", f"{extras}<axis", added('<gazebo reference="pole"/><transmission name="t"/>'))
+    (tmp_path / "mast.urdf").write_text(text)
+    (done,) = run_all([["check", tmp_path / "mast.urdf"]])
+    assert (done.code, done.err) == (0, "")
 
 
 def test_the_longest_chains_are_accepted(tmp_path: Path) -> None:

@@ -134,6 +134,9 @@ def test_usage_errors_and_bad_options_leave_with_two(run_all, tmp_path: Path) ->
         ("simulate", path, "--out", tmp_path / "no" / "x.nc"): "does not exist; create it first",
         ("simulate", path, "--out", out, "--view", tmp_path / "no" / "x.html"): "does not exist; create it first",
         ("simulate", path, "--out", out, "--view", tmp_path / "x.nc"): ".html",
+        ("simulate", path, "--out", out, "--view", tmp_path / "folder.html"): "folder.html: this is a folder",
+        ("simulate", path, "--out", tmp_path / "folder.nc"): "folder.nc: this is a folder",
+        ("reproduce", ""): "no system is called ''",
         ("simulate", path, "--out", out, "--duration", "nan"): "duration is nan",
         ("simulate", path, "--out", out, "--duration", "inf"): "duration is inf",
         ("simulate", path, "--out", out, "--step", "-1"): "step is -1",
@@ -142,11 +145,35 @@ def test_usage_errors_and_bad_options_leave_with_two(run_all, tmp_path: Path) ->
         ("simulate", tmp_path / "none.toml"): "no such file",
         ("check", tmp_path): "no such file",
     }
+    for name in ("folder.nc", "folder.html"):
+        (tmp_path / name).mkdir()
     for words, done in zip(bad, run_all(list(bad)), strict=True):
         assert done.code == 2, (words, done.err)
         assert bad[words] in done.err
+        assert "simulated" not in done.err  # told before an hour is spent
         assert "Traceback" not in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.html", "folder.nc", "run.toml"]
+
+
+def test_every_joint_of_a_scenario_may_be_locked(run_all, tmp_path: Path) -> None:
+    path, out = scenario(tmp_path), tmp_path / "run.nc"
+    path.write_text('locked = ["*"]\n' + path.read_text())
+    (done,) = run_all([["simulate", path, "--out", out]])
+    assert done.code == 0, done.err
+    assert (load(out).joint_position.values == 0).all()
+
+
+def test_a_scaled_body_does_not_write_over_a_scenario(run_all, tmp_path: Path) -> None:
+    path = scenario(tmp_path)
+    before = path.read_text()
+    person = ["--mass", "60", "--height", "1.7", "--sex", "female"]
+    scale = ["scale", "ship_stance", *person, "--out", tmp_path / "run.urdf"]
+    refused, *done = run_all([scale, [*scale[:-1], tmp_path / "anna.urdf"], [*scale[:-1], tmp_path / "anna.urdf"]])
+    assert refused.code == 2
+    assert "run.toml: this file" in refused.err
+    assert path.read_text() == before
+    assert not (tmp_path / "run.urdf").exists()
+    assert [found.code for found in done] == [0, 0]  # its own sidecar may be written again
 
 
 def test_a_fall_leaves_with_three_and_keeps_what_came_before(run_all, tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ def test_a_deck_at_rest_feels_gravity_only() -> None:
         (lambda: SineDeck({"rol": []}), "did you mean 'roll'"),
         (lambda: SineDeck({"roll": [Sine(30, 8, 0)]}), "angles are in rad"),
         (lambda: SineDeck({"heave": [Sine(1, 0, 0)]}), "heave period"),
+        (lambda: SineDeck({"heave": [Sine(1, 0.125, 0)]}), "periods are in s, not Hz"),
         (lambda: SineDeck({"heave": [Sine(math.nan, 8, 0)]}), "heave amplitude"),
         (lambda: SineDeck(steady={"pitch": 9}), "steady pitch"),
         (lambda: SineDeck(station=(1, 2)), "x, y, z"),

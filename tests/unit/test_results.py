@@ -15,6 +15,7 @@ from posture import results
 from posture.body import Body, body_from_text, load_body
 from posture.deck import Sine, SineDeck
 from posture.errors import Interrupted, ResultError, SimulationStopped
+from posture.report.sources import read_source
 from posture.results import SCHEMA, export, join, load, make_dataset, replacing, save, save_blocks, write_text
 from posture.scenario import parse_scenario
 from posture.simulate import prepare
@@ -125,6 +126,25 @@ def test_a_changed_attribute_is_found_too(run: xr.Dataset, tmp_path: Path, attri
         file.attrs[attribute] = 0.004 if attribute == "step_s" else "another"
     with pytest.raises(ResultError, match=f"'{attribute}' does not match its checksum"):
         load(tmp_path / "run.nc")
+
+
+def test_a_damaged_file_is_refused_before_hdf5_sees_it(
+    run: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # HDF5 reads some damaged files for ever, and no signal ends that.
+    save(run, tmp_path / "run.nc")
+    whole = (tmp_path / "run.nc").read_bytes()
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a damaged file was opened")
+
+    monkeypatch.setattr(h5py, "File", never)
+    monkeypatch.setattr(xr, "open_dataset", never)
+    for place in (0, 100, 5000, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "run.nc").write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        for read in (load, read_source):
+            with pytest.raises(ResultError, match=r"run\.nc: the file does not match its checksum"):
+                read(tmp_path / "run.nc")
 
 
 def test_truncated_foreign_newer_and_missing_files_are_told_apart(run: xr.Dataset, tmp_path: Path) -> None:

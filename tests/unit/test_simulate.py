@@ -364,6 +364,7 @@ def test_a_locked_joint_s_gain_does_not_matter(person: Body) -> None:
         ({"duration": 1, "step": 0.2}, "step is 0.2"),
         ({"duration": 1, "output_step": 0.0123}, "not a whole number of steps of 0.005 s; try 0.01"),
         ({"duration": 1.01, "output_step": 0.02}, "not a whole number of output steps"),
+        ({"duration": 1.003}, "not a whole number of steps of 0.005 s; try 1.005"),
         ({"duration": 1, "start_position": np.zeros(3)}, "2 finite numbers"),
         ({"duration": 1, "start_velocity": np.array([0, np.nan])}, "2 finite numbers"),
     ],
@@ -371,6 +372,17 @@ def test_a_locked_joint_s_gain_does_not_matter(person: Body) -> None:
 def test_settings_that_cannot_be_are_refused(double: Body, settings: dict[str, float], words: str) -> None:
     with pytest.raises(ScenarioError, match=words):
         prepare(double, constant_deck(), Relaxed(double.joint_names), **settings)
+
+
+@pytest.mark.parametrize(
+    ("duration", "step", "kept"),
+    [(60, 0.005, 0.02), (60, 0.003, 0.015), (0.01, 0.005, 0.01), (1, 0.1, 0.1), (0.995, 0.005, 0.005)],
+)
+def test_rows_come_as_near_to_every_20_ms_as_step_and_duration_allow(
+    double: Body, duration: float, step: float, kept: float
+) -> None:
+    run = prepare(double, constant_deck(), Relaxed(double.joint_names), duration=duration, step=step)
+    assert run.every * run.step == pytest.approx(kept)
 
 
 def test_a_controller_for_other_joints_is_refused(double: Body, person: Body) -> None:
