@@ -229,6 +229,7 @@ COLUMNS_HELP = (
     "(ship axes X bow, Y port, Z up; accelerometer reads +1 g on Z at rest)"
 )
 ATTITUDE_GAIN = 0.05  # 1/s, how fast the drawn attitude follows the accelerometer (Mahony filter)
+MAX_SWING_DEG = 25.0  # RMS of roll or pitch, whose peaks are then near 70°
 DRAWN_MOTION_MIN_HZ = 0.04  # slower travel cannot be told from accelerometer offset
 
 
@@ -289,6 +290,9 @@ def _check_record(time: Array, gyro: Array, accel: Array, source: str) -> float:
     if not np.isfinite(table).all():
         row = int(np.argmin(np.isfinite(table).all(axis=1)))
         raise DeckError(f"{source}, sample {row + 1}: a value is missing or not finite; fill or cut the gap before use")
+    if (np.abs(table) > 1e12).any():  # whose square would overflow
+        row = int(np.argmax((np.abs(table) > 1e12).any(axis=1)))
+        raise DeckError(f"{source}, sample {row + 1}: a value is beyond any sensor's range; fix or cut it before use")
     steps = np.diff(time)
     if (steps <= 0).any():
         row = int(np.argmax(steps <= 0))
@@ -330,7 +334,24 @@ def _check_record(time: Array, gyro: Array, accel: Array, source: str) -> float:
             f"{source}: the gyroscope reaches {fastest:.3g} rad/s, more than any ship; "
             "if the values are degrees, name the columns gyro_x_deg_s …"
         )
-    return 1.0 / float(np.mean(steps))
+    rate = 1.0 / float(np.mean(steps))
+    swing = float(np.degrees(_band_integral(gyro[:, :2], rate, 1).std(axis=0).max()))
+    if swing > MAX_SWING_DEG:
+        raise DeckError(
+            f"{source}: the gyroscope means roll or pitch of {swing:.3g}° RMS at the rate of waves, but no ship goes "
+            f"beyond {MAX_SWING_DEG:g}°; if the values are degrees, name the columns gyro_x_deg_s …"
+        )
+    return rate
+
+
+def _band_integral(values: Array, rate: float, order: int) -> Array:
+    """Integrate columns once or twice in the frequency domain, slow drift left out; ``rate`` in samples per second."""
+    spectrum = np.fft.rfft(values - values.mean(axis=0), axis=0)
+    omega = 2 * np.pi * np.fft.rfftfreq(len(values), 1 / rate)
+    kept = omega > 2 * np.pi * DRAWN_MOTION_MIN_HZ
+    spectrum[kept] /= ((1j * omega[kept]) ** order)[:, None]
+    spectrum[~kept] = 0
+    return np.asarray(np.fft.irfft(spectrum, len(values), axis=0))
 
 
 def _drawn_pose(time: Array, gyro: Array, accel: Array) -> CubicSpline:
@@ -346,12 +367,7 @@ def _drawn_pose(time: Array, gyro: Array, accel: Array) -> CubicSpline:
     flips = np.cumprod(np.where(np.sum(quaternions[1:] * quaternions[:-1], axis=1) < 0, -1.0, 1.0))
     quaternions[1:] *= flips[:, None]
     world = Rotation.from_quat(quaternions).apply(accel)
-    spectrum = np.fft.rfft(world - world.mean(axis=0), axis=0)
-    omega = 2 * np.pi * np.fft.rfftfreq(len(time), step)
-    kept = omega > 2 * np.pi * DRAWN_MOTION_MIN_HZ
-    spectrum[kept] /= -(omega[kept] ** 2)[:, None]
-    spectrum[~kept] = 0
-    return CubicSpline(time, np.hstack((np.fft.irfft(spectrum, len(time), axis=0), quaternions)))
+    return CubicSpline(time, np.hstack((_band_integral(world, 1 / step, 2), quaternions)))
 
 
 def read_imu_csv(path: Path, *, cutoff_hz: float = 2.0) -> RecordedDeck:

@@ -261,6 +261,11 @@ def spoil(what: str) -> tuple[Array, Array, Array]:
         accel = accel[:, [0, 2, 1]]
     if what == "degrees":
         gyro = np.degrees(gyro)
+    if what == "small degrees":  # a calm day: never above 3 "rad/s", but the swing is absurd
+        gyro = np.degrees(gyro) / 2
+        assert np.abs(gyro).max() < 3
+    if what == "overflow":
+        accel[123, 1] = 1e308
     if what == "short":
         return time[:63], gyro[:63], accel[:63]
     return time, gyro, accel
@@ -277,6 +282,8 @@ def spoil(what: str) -> tuple[Array, Array, Array]:
         ("z down", "along −Z"),
         ("y up", "another axis than Z"),
         ("degrees", "gyro_x_deg_s"),
+        ("small degrees", "RMS at the rate of waves.*gyro_x_deg_s"),
+        ("overflow", "sample 124: a value is beyond"),
         ("short", "63 samples are too few"),
     ],
 )
