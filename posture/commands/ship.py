@@ -65,6 +65,7 @@ def add(command: AddCommand) -> None:
     raos.add_argument("--metacentric-height", type=float, help="m")
     raos.add_argument("--roll-radius", type=float, help="m, dry; 0.35 of the beam by default")
     raos.add_argument("--roll-damping", type=float, default=0.1, help="of critical (default: 0.1)")
+    raos.add_argument("--speed", type=float, help="m/s, at which to look; the table's first by default")
 
     log = part(
         "log",
@@ -97,7 +98,7 @@ def _template(chosen: argparse.Namespace) -> int:
 def _mii(chosen: argparse.Namespace) -> int:
     from posture.ship.assess import assess
     from posture.ship.criteria import check_criteria
-    from posture.ship.hull import check_heading_deg
+    from posture.ship.hull import RaoTable, check_heading_deg
     from posture.ship.settings import read_voyage
 
     voyage = read_voyage(chosen.voyage)
@@ -115,7 +116,9 @@ def _mii(chosen: argparse.Namespace) -> int:
         seed=voyage.seed,
     )
     counted = found.pop("counted")
+    missing = voyage.ship.missing if isinstance(voyage.ship, RaoTable) else []
     summary: dict[str, Any] = {"ship": voyage.ship.name, "sea": sea, "station": station, **found}
+    summary["unknown_motions"] = missing
     if math.isnan(summary["fell"]):
         summary["fell"] = None
     lines = [f"{voyage.ship.name} in {sea}, heading {chosen.heading_deg:g}°, {chosen.speed:g} m/s, at {station}"]
@@ -142,7 +145,7 @@ def _mii(chosen: argparse.Namespace) -> int:
         f"  {row['quantity']:26} {row['value']:8.3g} of {row['limit']:g} {row['unit']}: {row['verdict']}"
         for row in summary["criteria"]
     ]
-    show(summary, chosen, lines)
+    show(summary, chosen, [*lines, *_warn(missing)])
     return 0
 
 
@@ -155,7 +158,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
         table = run_sweep(voyage, chosen.out, progress=tell, restart=chosen.restart)
     written = _plots(table, chosen.plots) if chosen.plots else []
     rate = table["interruptions_per_minute"]
-    worst = rate.where(rate == rate.max(), drop=True).stack(all=rate.dims)[0]
+    worst = rate.isel(rate.argmax(...))
     found: dict[str, Any] = {
         "result": str(chosen.out),
         "conditions": int(table["done"].size),
@@ -226,7 +229,8 @@ def _raos(chosen: argparse.Namespace) -> int:
     from posture.ship.hull import Hull, compare, read_ship, wave_number, write_rao_csv
 
     ship = read_ship(chosen.table)
-    beam = ship.transfer(ship.omega, np.full(len(ship.omega), math.pi / 2), float(ship.speeds[0]))
+    speed = float(ship.speeds[0]) if chosen.speed is None else chosen.speed
+    beam = ship.transfer(ship.omega, np.full(len(ship.omega), math.pi / 2), speed)
     roll = np.abs(beam[:, 3])
     found: dict[str, Any] = {
         "name": ship.name,
@@ -238,6 +242,7 @@ def _raos(chosen: argparse.Namespace) -> int:
         "roll_peak_period_s": round(2 * math.pi / float(ship.omega[int(np.argmax(roll))]), 3),
         "roll_peak_over_slope": round(float((roll / wave_number(ship.omega)).max()), 3),
         "largest": {name: round(float(np.abs(ship.values[..., index]).max()), 5) for index, name in enumerate(MOTIONS)},
+        "unknown_motions": ship.missing,
     }
     if chosen.out is not None:
         write_rao_csv(ship, chosen.out)
@@ -254,12 +259,15 @@ def _raos(chosen: argparse.Namespace) -> int:
             roll_radius=chosen.roll_radius,
             roll_damping=chosen.roll_damping,
         )
-        rows = compare(hull, ship, speed=float(ship.speeds[0]))
+        rows = compare(hull, ship, speed=speed)
         found["closed_form_roll_period_s"] = round(hull.roll_period, 3)
         found["closed_form_miss"] = [
             {key: None if math.isnan(value) else round(value, 4) for key, value in row.items()} for row in rows
         ]
-        lines.append(f"closed form: natural roll period {hull.roll_period:.2f} s; miss of amplitudes, % of the table:")
+        lines.append(
+            f"closed form: natural roll period {hull.roll_period:.2f} s; at {speed:g} m/s miss of amplitudes, % of the "
+            "table:"
+        )
         lines.append("  heading  heave  pitch   roll")
         lines += [
             f"  {row['heading_deg']:6.0f}°"
@@ -297,5 +305,16 @@ def _log(chosen: argparse.Namespace) -> int:
         "dose_m_s1_5": round(sick, 3),
         "vomiting_percent": round(vomiting_percent(sick), 2),
     }
-    show(found, chosen, as_lines(found))
+    show(found, chosen, [*as_lines(found), *_warn(log.unknown)])
     return 0
+
+
+def _warn(missing: list[str]) -> list[str]:
+    """What it does to the numbers that motions are not known."""
+    level = [name for name in ("surge", "sway") if name in missing]
+    if not level:
+        return []
+    return [
+        f"careful: {' and '.join(level)} are not known. They take away from or add to what gravity does on a tilted "
+        "deck, so interruptions may be too many or too few."
+    ]

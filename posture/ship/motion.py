@@ -19,7 +19,7 @@ from posture.body import STANDARD_GRAVITY
 from posture.deck import DeckMotion, DeckSamples, check_station, deck_samples
 from posture.engine.tables import Components
 from posture.errors import DeckError, check_number
-from posture.ship.hull import Ship, check_covered, check_heading, check_on_board, encounter
+from posture.ship.hull import Ship, check_covered, check_heading, check_on_board, encounter, wave_number
 from posture.ship.sea import WAVES, Sea
 
 Array = NDArray[np.floating]
@@ -62,7 +62,7 @@ class SeaDeck:
         drawn = sea.waves(seed=seed, count=waves)
         directions = self.heading + drawn.direction
         ways = np.column_stack((np.cos(directions), np.sin(directions)))
-        self._wave_number = (drawn.omega**2 / gravity)[:, None] * ways
+        self._wave_number = wave_number(drawn.omega)[:, None] * ways
         self.omega_encounter = encounter(drawn.omega, directions, self.speed)
         wave = drawn.amplitude * np.exp(1j * drawn.phase)
         # Row 0: the wave itself at the reference point; rows 1 to 6: surge … yaw.

@@ -13,6 +13,7 @@ import functools
 import gzip
 import math
 import operator
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from posture.errors import DeckError, check_number, find_name
 
 Array = NDArray[np.floating]
 
+SELDOM = 4.0  # s between samples: the fastest motion kept then has a period of 10 s
 FINE_SAMPLES = 12  # per period of the fastest motion kept: a quintic spline through these is good to 1e-5
 
 
@@ -115,9 +117,20 @@ def _check_log(time: Array, values: Array, names: list[str], source: str) -> flo
             f"{source}, sample {row + 2}: {steps[row]:.4g} s after the one before, where samples come every "
             f"{usual:.4g} s; times must increase without gaps, so cut the log there"
         )
+    if usual > SELDOM:
+        raise DeckError(
+            f"{source}: samples come every {usual:.4g} s, too seldom for waves of some 6 to 20 s; "
+            "if the times are milliseconds, divide them by 1000"
+        )
     for name, column in zip(names, values.T, strict=True):
-        largest = float(np.abs(column - (column.mean() if name == "yaw" else 0)).max())
-        if name in MOTIONS[3:] and largest > 1.0:
+        largest = float(np.abs(column).max())
+        turning = float(np.abs(np.diff(column)).max()) / usual if name == "yaw" else 0.0
+        if turning > 0.35:  # 20°/s
+            raise DeckError(
+                f"{source}: yaw changes by {turning:.3g} rad/s, more than a ship can turn; "
+                "if the values are degrees, name the column yaw_deg"
+            )
+        if name in MOTIONS[3:5] and (largest > 1.0 or column.std() > 0.35):  # 57°, 20° RMS: no ship would stay upright
             raise DeckError(
                 f"{source}: {name} reaches {largest:.3g} rad; if the values are degrees, name the column {name}_deg"
             )
@@ -152,6 +165,10 @@ LOG_HELP = (
     "needed: time_s or t_s, and any of surge_m, sway_m, heave_m, roll_deg, pitch_deg, yaw_deg (or _rad), heading_deg"
 )
 
+KNOWN_COLUMNS = {"time_s", "t_s", "heading_deg"} | {
+    f"{motion}_{unit}" for index, motion in enumerate(MOTIONS) for unit in (("deg", "rad") if index > 2 else ("m",))
+}
+
 
 def read_motion_log(
     path: Path,
@@ -176,6 +193,9 @@ def read_motion_log(
     except (UnicodeDecodeError, csv.Error) as error:
         raise DeckError(f"{path}: not a CSV text file ({error})") from None
     header = [name.strip() for name in rows[0]] if rows else []
+    twice = sorted({name for name in header if header.count(name) > 1} & KNOWN_COLUMNS)
+    if twice:
+        raise DeckError(f"{path}: column {twice[0]} stands there {header.count(twice[0])} times; keep one")
     clock = [name for name in ("time_s", "t_s") if name in header]
     if len(clock) != 1:
         raise DeckError(f"{path}: one column of time is needed; {LOG_HELP}")
@@ -195,6 +215,8 @@ def read_motion_log(
             raise DeckError(f"{path}: {motion} stands there in two units; keep one")
         if found:
             motions[motion] = column(motion + found[0]) * units[found[0]]
+    if "yaw" in motions:
+        motions["yaw"] = np.unwrap(motions["yaw"])
     if "heading_deg" in header and "yaw" not in motions:
         motions["yaw"] = -np.unwrap(np.radians(column("heading_deg")))
     if not motions:
@@ -232,12 +254,13 @@ def _read_sentences(path: Path) -> tuple[Array, dict[str, Array]]:
                     continue
                 if f"{functools.reduce(operator.xor, body.encode('ascii', 'replace')):02X}" != checksum.upper():
                     continue
-                rows.append([datetime.fromisoformat(stamp).timestamp(), *map(float, body.split(",")[2:6])])
-    except (ValueError, gzip.BadGzipFile, EOFError) as error:
+                roll, pitch, heading, heave = map(float, body.split(",")[2:6])
+                rows.append([datetime.fromisoformat(stamp).timestamp(), roll, pitch, heading, heave])
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         raise DeckError(f"{path}: not a log of time stamps and $PSXN,23 sentences ({error})") from None
     if not rows:
         raise DeckError(f"{path}: neither a .csv file nor a log with time-stamped $PSXN,23 sentences; {LOG_HELP}")
     table = np.array(rows)
-    roll, pitch, heading = np.radians(table[:, 1:4]).T
-    motions = {"roll": roll, "pitch": -pitch, "yaw": -np.unwrap(heading), "heave": -table[:, 4]}
+    turned = np.radians(table[:, 1:4])
+    motions = {"roll": turned[:, 0], "pitch": -turned[:, 1], "yaw": -np.unwrap(turned[:, 2]), "heave": -table[:, 4]}
     return table[:, 0] - table[0, 0], motions

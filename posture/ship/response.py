@@ -96,9 +96,9 @@ class Response:
         return np.asarray(self.acceleration + STANDARD_GRAVITY * tilt)
 
     def vertical_frequency(self) -> float:
-        """Mean frequency (rad/s) of the vertical motion as it feels: RMS acceleration over RMS velocity."""
-        z = self.displacement[2]
-        return math.sqrt(self.moment(z, 4) / self.moment(z, 2))
+        """Mean frequency (rad/s) of the vertical motion as it feels: RMS acceleration over RMS velocity; 0 at rest."""
+        rate = self.moment(self.displacement[2], 2)
+        return math.sqrt(self.moment(self.displacement[2], 4) / rate) if rate else 0.0
 
     def crossings(self, transfer: Complex, level: float) -> float:
         """How often per second a signal rises above a level: Rice's 1/(2π) √(m₂/m₀) exp(-level²/(2 m₀))."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import math
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,9 +82,9 @@ class Sea:
                 what=f"{self.name}: spreading",
                 unit="",
                 low=0.5,
-                high=200,
+                high=50,
                 error=DeckError,
-                hint="n of cosⁿ; leave it out for long crests",
+                hint="n of cosⁿ; leave it out for long crests, which narrower seas come near to",
             )
 
     @cached_property
@@ -142,9 +143,9 @@ class Sea:
 
 def check_increasing(values: Array, what: str, unit: str) -> None:
     """Refuse a row of numbers that does not increase."""
-    steps = np.diff(values)
-    if (steps <= 0).any():
-        at = int(np.argmax(steps <= 0))
+    wrong = ~(np.diff(values) > 0)  # so is what is no number
+    if wrong.any():
+        at = int(np.argmax(wrong))
         raise DeckError(
             f"{what} must increase, but {values[at]:g} is followed by {values[at + 1]:g} {unit}; sort them, each once"
         )
@@ -251,7 +252,7 @@ def read_ndbc(path: Path, *, when: str = "mean", spreading: float | None = None)
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rt", encoding="ascii") as stream:
             lines = [line.split("#")[0] if not line.startswith("#") else line for line in stream if line.strip()]
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+    except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
         raise DeckError(f"{path}: not an NDBC text file ({error})") from None
     header = lines[0].lstrip("#").split() if lines else []
     if len(header) < 8 or header[0] not in ("YY", "YYYY"):
@@ -260,7 +261,10 @@ def read_ndbc(path: Path, *, when: str = "mean", spreading: float | None = None)
     rows = [line for line in lines[1:] if not line.startswith("#")]
     if "(" in "".join(rows[:1]):
         found = [(line.split()[:stamp], re.findall(r"([\d.]+) \(([\d.]+)\)", line)) for line in rows]
-        frequency = np.array([float(pair[1]) for pair in found[0][1]])
+        grids = [[pair[1] for pair in pairs] for _, pairs in found]
+        if any(grid != grids[0] for grid in grids):
+            raise DeckError(f"{path}: the rows have different frequencies; keep those with the same ones")
+        frequency = np.array(grids[0], float)
         table = _numbers([[pair[0] for pair in pairs] for _, pairs in found], len(frequency), path)
         stamps = [parts for parts, _ in found]
     else:
@@ -268,9 +272,9 @@ def read_ndbc(path: Path, *, when: str = "mean", spreading: float | None = None)
         table = _numbers([line.split()[stamp:] for line in rows], len(frequency), path)
         stamps = [line.split()[:stamp] for line in rows]
     check_increasing(frequency, f"{path}: wave frequencies", "Hz")
-    good = np.asarray((table < 998).all(axis=1))
+    good = np.asarray(((table >= 0) & (table < 998)).all(axis=1))
     if not good.any():
-        raise DeckError(f"{path}: every row has missing values (999)")
+        raise DeckError(f"{path}: there is no row without missing (999) or negative values")
     label, density = _choose(table, good, stamps, when, frequency, path)
     return Sea(2 * math.pi * frequency, density / (2 * math.pi), spreading, f"{path.name}, {label}")
 
@@ -291,11 +295,13 @@ def _choose(
     if when == "mean":
         return f"mean of {int(good.sum())} rows", table[good].mean(axis=0)
     times = []
-    for parts in stamps:
-        year = int(parts[0])
+    for row, parts in enumerate(stamps):
+        try:
+            year, month, day, hour, minute = (int(part) for part in [*parts, "0"][:5])
+        except ValueError:
+            raise DeckError(f"{path}, data row {row + 1}: {' '.join(parts)!r} is not a date and hour") from None
         full = year if year > 99 else year + (1900 if year > 50 else 2000)
-        minutes = parts[4] if len(parts) > 4 else "00"
-        times.append(f"{full:04d}-{int(parts[1]):02d}-{int(parts[2]):02d} {int(parts[3]):02d}:{int(minutes):02d}")
+        times.append(f"{full:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}")
     if when == "highest":
         energy = np.where(good, np.trapezoid(table, frequency, axis=1), -1)
         row = int(np.argmax(energy))
@@ -308,5 +314,5 @@ def _choose(
             )
         row = times.index(wanted)
         if not good[row]:
-            raise DeckError(f"{path}: the spectrum of {when} has missing values (999); choose another time")
+            raise DeckError(f"{path}: the spectrum of {when} has missing or negative values; choose another time")
     return times[row], table[row]

@@ -2,7 +2,9 @@
 
 import csv
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from posture.ship.interruptions import RigidPerson, count_rigid
 from posture.ship.motion import SeaDeck
 from posture.ship.record import read_motion_log
 from posture.ship.response import Response
-from posture.ship.sea import read_ndbc
+from posture.ship.sea import read_ndbc, sea_state
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "ship"
 RAOS = DATA / "mss_vessel_raos"
@@ -53,6 +55,20 @@ def test_a_fast_ship_heaves_most_against_the_waves(tables: dict[str, RaoTable]) 
     assert following < 1.05
 
 
+def test_speed_changes_surge_and_sway_of_the_table_as_the_closed_form_has_it(tables: dict[str, RaoTable]) -> None:
+    ship, omega = tables["s175"], tables["s175"].omega
+    omega = omega[(omega > 0.2) & (omega < 0.55)]  # waves longer than 1.2 ship's lengths
+    for speed in ship.speeds[1:]:
+        for degrees in (30, 60, 120, 150):
+            angle = np.full(len(omega), math.radians(degrees))
+            hull, table = (
+                np.abs(one.transfer(omega, angle, speed) / one.transfer(omega, angle, 0.0))
+                for one in (ship, HULLS["s175"])
+            )
+            np.testing.assert_allclose(hull[:, 0], table[:, 0], rtol=2e-3)
+            np.testing.assert_allclose(hull[:, 1], table[:, 1], rtol=0.08)
+
+
 class PaperHull(Hull):
     """Jensen, Mansour and Olsen's closed form with the decay with depth as they have it."""
 
@@ -84,6 +100,50 @@ def test_closed_forms_beside_the_tables(tables: dict[str, RaoTable], capsys: pyt
     assert heave < 0.19
     assert pitch < 0.27
     assert (np.nanmean(ours, axis=0) < np.nanmean(papers, axis=0)).all()
+
+
+LABELS = {"supply": "supply vessel", "s175": "S175 container ship", "tanker": "tanker", "fpso": "FPSO"}
+
+
+def percent(shares: list[float]) -> str:
+    return " / ".join("–" if math.isnan(share) else f"{100 * share:.0f}" for share in shares)
+
+
+def test_the_documentation_tells_the_errors_of_the_closed_form(tables: dict[str, RaoTable]) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "ship.md"
+    text, sea = page.read_text(encoding="utf-8"), sea_state("SS6")
+    for name, speed in (("supply", 0), ("tanker", 0), ("fpso", 0), ("s175", 0), ("s175", 5), ("s175", 10)):
+        hull, table = HULLS[name], tables[name]
+        label = f"| {LABELS[name]}, {speed} m/s | "
+        misses = compare(hull, table, speed=speed)
+        row = " | ".join(percent([miss[motion] for motion in ("heave", "pitch", "roll")]) for miss in misses)
+        assert f"{label}{row} |" in text
+        cells = []
+        for degrees in range(0, 181, 30):
+            place: dict[str, Any] = {"speed": speed, "station": (hull.length / 4, 0, 10)}
+            ours, theirs = (Response(one, sea, heading=math.radians(degrees), **place).rms() for one in (hull, table))
+            kinds = [f"{way}_acceleration" for way in ("vertical", "lateral", "fore_aft")]
+            # Below 0.03 m/s² nobody is moved and the share means nothing.
+            cells.append(percent([ours[kind] / theirs[kind] if theirs[kind] > 0.03 else math.nan for kind in kinds]))
+        assert f"{label}{' | '.join(cells)} |" in text
+
+
+def test_the_documentation_tells_what_is_lost_without_surge_and_sway(tables: dict[str, RaoTable]) -> None:
+    shares: dict[str, list[float]] = {"fore_aft": [], "lateral": []}
+    for table in tables.values():
+        values = table.values.copy()
+        values[..., [0, 1]] = 0
+        for degrees in (0, 45, 90, 135, 180):
+            heading = math.radians(degrees)
+            all_six, four = (
+                Response(ship, sea_state("SS6"), heading=heading).rms()
+                for ship in (table, replace(table, values=values))
+            )
+            for way, found in shares.items():
+                if degrees not in ((90,) if way == "fore_aft" else (0, 180)):
+                    found.append(four[f"{way}_acceleration"] / all_six[f"{way}_acceleration"])
+    assert [round(edge(shares["fore_aft"]), 1) for edge in (min, max)] == [1.1, 5.0]
+    assert [round(edge(shares["lateral"]), 1) for edge in (min, max)] == [0.3, 1.4]
 
 
 def test_motions_in_a_sea_are_nearer_than_single_frequencies(tables: dict[str, RaoTable]) -> None:

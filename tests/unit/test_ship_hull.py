@@ -1,5 +1,6 @@
 """Transfer functions: long waves, encounter, tables in and out, refusals."""
 
+import gzip
 import math
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from posture.errors import DeckError
+from posture.ship.assess import Sailor, assess
 from posture.ship.hull import (
     Hull,
     check_heading_deg,
@@ -19,7 +21,8 @@ from posture.ship.hull import (
     write_rao_csv,
 )
 from posture.ship.motion import SeaDeck
-from posture.ship.sea import sea_state
+from posture.ship.response import Response
+from posture.ship.sea import Sea, sea_state
 
 HULL = Hull(100, 14, 5, 1.2, roll_radius=5)
 OMEGA = np.linspace(0.2, 2.0, 40)
@@ -57,6 +60,30 @@ def test_encounter_by_hand_and_where_the_ship_overtakes_the_waves() -> None:
     answers = np.array([HULL.transfer(np.ones(1), np.zeros(1), speed)[0] for speed in speeds])
     assert np.isfinite(answers).all()
     assert np.abs(np.diff(answers, axis=0)).max() < 1e-5
+
+
+@pytest.mark.parametrize("speed", [0.0, 4.0, 8.0])
+@pytest.mark.parametrize("degrees", [0, 40, 140, 180])
+def test_a_moving_ship_is_accelerated_as_the_water_is(degrees: int, speed: float) -> None:
+    # The water's acceleration where the ship is does not depend on how fast the ship passes: ω² times the displacement.
+    beta, omega = np.full(3, math.radians(degrees)), np.array([0.2, 0.3, 0.4])
+    met = encounter(omega, beta, speed)
+    surge = -(met**2) * Hull(15, 4, 1, 0.8).transfer(omega, beta, speed)[:, 0]
+    # Left are half the draught of decay (1 %), the mean over 15 m (1 %), and (0.1/α)⁴, at most 0.5 %.
+    np.testing.assert_allclose(surge, omega**2 * 1j * np.cos(beta), rtol=0.025)
+    sway = np.abs(Hull(15, 4, 1, 0.8).transfer(omega, beta, speed)[:, 1])
+    low, high = np.sort([np.ones(3), (omega / met) ** 2], axis=0) * np.abs(np.sin(beta))
+    assert (sway >= 0.97 * low).all()  # between the water's path and its acceleration
+    assert (sway <= high + 1e-12).all()
+
+
+def test_nothing_is_felt_along_the_deck_of_a_small_boat_in_long_swell() -> None:
+    # It slides down the slope as fast as the slope would make it: a plumb line stays square to the deck, at any speed.
+    boat, swell = Hull(10, 3, 0.6, 0.8), Sea(np.linspace(0.28, 0.32, 50), np.ones(50))
+    for speed in (0.0, 6.0):
+        for degrees in (0, 180):
+            response = Response(boat, swell, heading=math.radians(degrees), speed=speed)
+            assert response.rms()["fore_aft_acceleration"] < 0.03 * 9.80665 * response.rms()["pitch"]
 
 
 def test_heave_and_pitch_are_the_closed_form_of_the_literature_but_for_the_decay_with_depth() -> None:
@@ -188,8 +215,14 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
         (header.replace("omega_rad_s", "omega") + "\n" + rows[0], "column omega_rad_s must be there once"),
         ("\n".join([header, *rows[:-1]]), "every combination once"),
         ("\n".join([header, *rows, rows[0]]), "every combination once"),
+        ("\n".join([header, *rows[:-1], rows[0]]), "every combination once"),  # one twice, another one missing
         (header + "\nbroken", "not a table of numbers"),
         ("\n".join([header.replace("roll_phase_deg", "x"), *rows]), "roll needs both an amplitude and a phase"),
+        (
+            "\n".join([header.replace("roll_amplitude_rad_m", "roll_amp_rad_m"), *rows]),
+            "no column is called 'roll_amp_rad_m'; did you mean 'roll_amplitude_rad_m'",
+        ),
+        ("\n".join([header.replace("pitch_phase", "roll_phase"), *rows]), "roll_phase_deg stands there 2 times"),
     ):
         path.write_text(text + "\n")
         with pytest.raises(DeckError, match=message):
@@ -197,6 +230,9 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
     values = sampled().values[:, :13]
     with pytest.raises(DeckError, match=r"wave frequencies must increase, but 2 is followed by"):
         rao_table(speeds=np.zeros(1), headings=np.linspace(0, math.pi, 13), omega=OMEGA[::-1], values=values, name="x")
+    broken = np.where(np.arange(40) == 7, math.nan, OMEGA)
+    with pytest.raises(DeckError, match="wave frequencies must increase"):
+        rao_table(speeds=np.zeros(1), headings=np.linspace(0, math.pi, 13), omega=broken, values=values, name="x")
     with pytest.raises(DeckError, match="must cover 0° to 180°"):
         rao_table(speeds=np.zeros(1), headings=np.linspace(0, 2, 13), omega=OMEGA, values=values, name="x")
     with pytest.raises(DeckError, match="headings go up to 180 rad"):
@@ -206,9 +242,28 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
         read_veres(path)
     with pytest.raises(DeckError, match="transfer functions are read from"):
         read_ship(tmp_path / "ship.xlsx")
+    for content in (gzip.compress(b"MOTION" * 500)[:-20], gzip.compress(b"MOTION" * 500)[:20] + bytes(20), b"MOTION"):
+        (tmp_path / "ship.re1.gz").write_bytes(content)
+        with pytest.raises(DeckError, match="not a readable VERES motion file"):
+            read_ship(tmp_path / "ship.re1.gz")
     (tmp_path / "ship.mat").write_bytes(b"no matlab")
     with pytest.raises(DeckError, match="not a readable MSS vessel structure"):
         read_ship(tmp_path / "ship.mat")
+
+
+def test_a_table_may_know_only_some_motions(tmp_path: Path) -> None:
+    path, whole = tmp_path / "ship.csv", sampled()
+    write_rao_csv(whole, path)
+    header, *rows = (line.split(",") for line in path.read_text().splitlines())
+    for motions in (("heave", "roll", "pitch"), ("roll",)):
+        kept = [at for at, name in enumerate(header) if name.split("_")[0] in ("speed", "heading", "omega", *motions)]
+        path.write_text("\n".join(",".join(row[at] for at in kept) for row in [header, *rows]) + "\n")
+        ship = read_rao_csv(path)
+        assert sorted(ship.missing) == sorted({"surge", "sway", "heave", "roll", "pitch", "yaw"} - set(motions))
+        np.testing.assert_allclose(ship.values[..., 3], whole.values[..., 3], atol=1e-9)
+        found = assess(ship, sea_state("SS5"), heading=1.0, speed=0.0, station=(0, 0, 5), sailor=Sailor(method="none"))
+        assert (found["sickness_percent"] == 0.0) == ("heave" not in motions)
+    assert whole.missing == []
 
 
 def test_headings_in_radians_by_mistake_are_refused() -> None:

@@ -1,6 +1,8 @@
 """Logged ship motion: band-limited interpolation, what is unknown, refusals."""
 
+import functools
 import math
+import operator
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +99,15 @@ def test_a_log_is_read_with_its_units_and_signs(tmp_path: Path) -> None:
     assert log.unknown == ["surge", "sway"]
 
 
+def test_a_ship_that_turns_is_followed_across_the_wrap(tmp_path: Path) -> None:
+    yaw = np.degrees(0.02 * TIME + roll(TIME))  # twice around in ten minutes
+    log = read_motion_log(write(tmp_path / "log.csv", "time_s,yaw_deg", TIME, (yaw + 180) % 360 - 180))
+    inside = np.arange(50, 550, 0.5)
+    rate = log.motions(inside)[1][:, 5]
+    exact = 0.02 - 0.05 * 0.7 * np.sin(0.7 * inside + 0.3) - 0.02 * 1.45 * np.sin(1.45 * inside)
+    np.testing.assert_allclose(rate, exact, atol=1e-4)
+
+
 def test_sentences_of_a_motion_sensor_are_read_and_damaged_ones_left_out(tmp_path: Path) -> None:
     lines = []
     for second in range(100):
@@ -119,6 +130,10 @@ def test_sentences_of_a_motion_sensor_are_read_and_damaged_ones_left_out(tmp_pat
     lines[101] = lines[101].replace("PSXN,23,", "PSXN,23,9")  # one damaged sentence is a gap, and said to be one
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(DeckError, match="sample 51: 2 s after the one before"):
+        read_motion_log(path)
+    short = "PSXN,23,1"
+    path.write_text(f"2014-08-01T00:00:00Z ${short}*{functools.reduce(operator.xor, short.encode()):02X}\n")
+    with pytest.raises(DeckError, match="not a log of time stamps and"):
         read_motion_log(path)
     path.write_text("nothing of interest\n")
     with pytest.raises(DeckError, match=r"neither a \.csv file nor a log with time-stamped"):
@@ -154,6 +169,14 @@ def test_bad_logs_are_refused(tmp_path: Path) -> None:
         read_motion_log(write(tmp_path / "log.csv", "time_s,rpm", TIME, values))
     with pytest.raises(DeckError, match="in two units"):
         read_motion_log(write(tmp_path / "log.csv", "time_s,roll_deg,roll_rad", TIME, values, values))
+    with pytest.raises(DeckError, match="column roll_deg stands there 2 times"):
+        read_motion_log(write(tmp_path / "log.csv", "time_s,roll_deg,roll_deg", TIME, values, values))
+    with pytest.raises(DeckError, match=r"come every 1000 s, too seldom .* if the times are milliseconds"):
+        read_motion_log(write(tmp_path / "log.csv", "time_s,roll_deg", 1000 * TIME, values))
+    with pytest.raises(DeckError, match=r"roll reaches 0\.907 rad; if the values are degrees"):
+        RecordedMotion(TIME, {"roll": 13 * values})  # below 57°, but 28° RMS is no ship's
+    with pytest.raises(DeckError, match=r"yaw changes by .* more than a ship can turn; if the values are degrees"):
+        RecordedMotion(TIME, {"yaw": 3 + np.degrees(values)})
     (tmp_path / "log.csv").write_text("time_s,roll_deg\n0,x\n")
     with pytest.raises(DeckError, match="column roll_deg does not hold a number in every row"):
         read_motion_log(tmp_path / "log.csv")

@@ -120,7 +120,7 @@ def test_bad_ndbc_files_are_refused(tmp_path: Path) -> None:
     path.write_text(OLD)
     with pytest.raises(DeckError, match=r"no spectrum of '1997-01-01 00:00'; the file goes from 1996-01-01 00:00"):
         read_ndbc(path, when="1997-01-01 00:00")
-    with pytest.raises(DeckError, match="missing values"):
+    with pytest.raises(DeckError, match="missing or negative values"):
         read_ndbc(path, when="1996-01-01 01:00")
     path.write_text("time,height\n1,2\n")
     with pytest.raises(DeckError, match="line 1: NDBC spectra begin with"):
@@ -131,6 +131,20 @@ def test_bad_ndbc_files_are_refused(tmp_path: Path) -> None:
     path.write_text(NEW.replace(".0500  .1000", ".1000  .0500"))
     with pytest.raises(DeckError, match=r"must increase, but 0\.1 is followed by 0\.05 Hz"):
         read_ndbc(path)
+    path.write_text(NEW.replace("2018 01 01 01", "2018 xx 01 01"))
+    with pytest.raises(DeckError, match="data row 2: '2018 xx 01 01 40' is not a date and hour"):
+        read_ndbc(path, when="highest")
+    path.write_text(REALTIME.replace("1.000 (0.050)", "1.000 (0.055)"))
+    with pytest.raises(DeckError, match="the rows have different frequencies"):
+        read_ndbc(path)
+    path.write_text(NEW.replace("4.00", "-4.00").replace("12.00", "-1.00"))
+    with pytest.raises(DeckError, match=r"no row without missing \(999\) or negative values"):
+        read_ndbc(path)
+    packed = tmp_path / "old.txt.gz"
+    for content in (gzip.compress(NEW.encode() * 50)[:-20], gzip.compress(NEW.encode() * 50)[:30] + bytes(30), b"x"):
+        packed.write_bytes(content)
+        with pytest.raises(DeckError, match="not an NDBC text file"):
+            read_ndbc(packed)
     path.write_bytes(gzip.compress(b"x"))
     with pytest.raises(DeckError, match="not an NDBC text file"):
         read_ndbc(path)

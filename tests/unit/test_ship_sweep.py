@@ -15,7 +15,7 @@ import pytest
 
 from posture import cli
 from posture.errors import PostureError, ResultError
-from posture.results import load
+from posture.results import load, save
 from posture.ship.assess import Sailor, assess
 from posture.ship.hull import Hull, rao_table, read_ship, write_rao_csv
 from posture.ship.polar import draw_polar
@@ -210,6 +210,17 @@ def test_the_command_line_sweeps_and_draws(tmp_path: Path, capsys: pytest.Captur
     assert run_cli("ship", "draw", out, "--plots", tmp_path / "again") == 0
     for path in plots.glob("*.svg"):
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+    # Two conditions share the highest rate, at different seas and headings.
+    table = load(out, schema="posture-sweep")
+    rates = table["interruptions_per_minute"].values
+    rates[:] = 0.0
+    rates[0, 1, 2, 0] = rates[1, 0, 1, 1] = 3.0
+    save(table, out)
+    capsys.readouterr()
+    assert run_cli("ship", "sweep", tmp_path / "voyage.toml", "--out", out, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["worst_per_minute"] == 3.0
+    assert found["worst_at"] == {"sea": "SS5", "speed": "6.0", "heading": "180.0", "station": "bridge"}
     out.write_bytes(out.read_bytes()[:-100])
     capsys.readouterr()
     assert run_cli("ship", "draw", out, "--plots", plots) == 2
@@ -312,5 +323,7 @@ def test_transfer_functions_and_logs_on_the_command_line(tmp_path: Path, capsys:
     assert run_cli("ship", "log", tmp_path / "log.csv", "--station", 0, 0, 5, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["unknown_motions"] == ["surge", "sway", "heave", "pitch", "yaw"]
+    assert run_cli("ship", "log", tmp_path / "log.csv") == 0
+    assert "careful: surge and sway are not known." in capsys.readouterr().out
     assert found["interruptions"] == pytest.approx(2 * 119 * 0.7 / (2 * math.pi), abs=2)  # both sides, each period
     assert run_cli("ship", "log", tmp_path / "none.csv") == 2
