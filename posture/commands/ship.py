@@ -78,6 +78,7 @@ def add(command: AddCommand) -> None:
     )
     log.add_argument("--flip", nargs="+", default=[], metavar="MOTION", help="motions logged with the opposite sign")
     log.add_argument("--station", nargs=3, type=float, default=[0.0, 0.0, 0.0], metavar=("X", "Y", "Z"), help="m")
+    log.add_argument("--criteria", default="nato_personnel", help="table of limits (default: nato_personnel)")
     log.add_argument("--cutoff-hz", type=float, help="fastest motion kept; 0.4 of the sampling rate by default")
 
 
@@ -131,6 +132,9 @@ def _mii(chosen: argparse.Namespace) -> int:
             f"interruptions: {rate:.3g} per minute (95 %: {low:.3g} to {high:.3g}), counted over "
             f"{counted.duration:g} s as {voyage.sailor.method}: {causes}; worst 10 s from {counted.worst_start:.1f} s"
         )
+        spread = summary["counted"]["stance_margin_percentiles_mm"]
+        below = ", ".join(f"{value:.0f} mm for {level} %" for level, value in spread.items())
+        lines.append(f"centre of pressure nearer to the edge than (below zero: outside): {below} of the time")
     ways = ", ".join(f"{name} {value:.2g}" for name, value in found["formula"].items())
     lines.append(f"by the level-crossing formula: {found['interruptions_per_minute']:.3g} per minute ({ways})")
     lines.append(
@@ -140,13 +144,16 @@ def _mii(chosen: argparse.Namespace) -> int:
     )
     limits = {**found["rms"], "interruptions_per_minute": rate, "sickness_percent": found["sickness_percent"]}
     summary["criteria"] = check_criteria(limits, voyage.criteria)
-    lines.append(f"limits of {voyage.criteria}:")
-    lines += [
-        f"  {row['quantity']:26} {row['value']:8.3g} of {row['limit']:g} {row['unit']}: {row['verdict']}"
-        for row in summary["criteria"]
-    ]
-    show(summary, chosen, [*lines, *_warn(missing)])
+    show(summary, chosen, [*lines, *_limits(summary["criteria"], voyage.criteria), *_warn(missing)])
     return 0
+
+
+def _limits(rows: list[dict[str, Any]], criteria: str) -> list[str]:
+    values = ["      - " if row["value"] is None else f"{row['value']:8.3g}" for row in rows]
+    return [f"limits of {criteria}:"] + [
+        f"  {row['quantity']:26} {value} of {row['limit']:g} {row['unit']}: {row['verdict']}"
+        for row, value in zip(rows, values, strict=True)
+    ]
 
 
 def _sweep(chosen: argparse.Namespace) -> int:
@@ -248,7 +255,9 @@ def _raos(chosen: argparse.Namespace) -> int:
         write_rao_csv(ship, chosen.out)
         found["written"] = str(chosen.out)
     lines = as_lines(found)
-    if chosen.draught is not None and chosen.metacentric_height is not None:
+    if (chosen.draught is None) != (chosen.metacentric_height is None):
+        raise DeckError("a comparison with the closed form needs both --draught and --metacentric-height, in m")
+    if chosen.draught is not None:
         if ship.length is None or ship.beam is None:
             raise DeckError(f"{chosen.table}: a closed form needs the ship's length and beam, which this file lacks")
         hull = Hull(
@@ -283,6 +292,7 @@ def _raos(chosen: argparse.Namespace) -> int:
 def _log(chosen: argparse.Namespace) -> int:
     import numpy as np
 
+    from posture.ship.criteria import check_criteria
     from posture.ship.interruptions import RigidPerson, count_rigid
     from posture.ship.record import read_motion_log
     from posture.ship.sickness import dose, vomiting_percent
@@ -293,6 +303,16 @@ def _log(chosen: argparse.Namespace) -> int:
     deck = log.sample(time)
     counted = count_rigid(deck, RigidPerson())
     sick = dose(time, deck.specific_force[:, 2])
+    angles, felt = value[:, 3:5], deck.specific_force.std(axis=0)
+    limits = {
+        "roll": math.sqrt(float(np.mean(angles[:, 0] ** 2))),
+        "pitch": math.sqrt(float(np.mean(angles[:, 1] ** 2))),
+        "vertical_acceleration": float(felt[2]),
+        "interruptions_per_minute": counted.per_minute,
+    }
+    if "sway" not in log.unknown:
+        limits["lateral_acceleration"] = float(felt[1])
+    rows = check_criteria(limits, chosen.criteria)
     found = {
         "log": str(chosen.log),
         "duration_s": round(log.duration, 3),
@@ -305,7 +325,8 @@ def _log(chosen: argparse.Namespace) -> int:
         "dose_m_s1_5": round(sick, 3),
         "vomiting_percent": round(vomiting_percent(sick), 2),
     }
-    show(found, chosen, [*as_lines(found), *_warn(log.unknown)])
+    lines = [*as_lines(found), *_limits(rows, chosen.criteria), *_warn(log.unknown)]
+    show(found | {"criteria": rows}, chosen, lines)
     return 0
 
 

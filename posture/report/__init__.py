@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.spatial.transform import Rotation
 
 from posture.body import STANDARD_GRAVITY
-from posture.ship.interruptions import count_run, disagreement, margin_distribution
+from posture.ship.interruptions import count_run, disagreement
 from posture.simulate import residual
 
 
@@ -54,12 +54,6 @@ def _on_deck(dataset: xr.Dataset) -> dict[str, Any]:
         found["time_outside_stance_percent"] = _round(100 * np.mean(~(margin >= 0)))
         if len(time) > 2 and np.isfinite(margin).any():
             found |= count_run(dataset).summary() | disagreement(dataset)
-            spread = margin_distribution(margin)
-            found["stance_margin_percentiles_mm"] = {
-                name.removeprefix("percentile_"): _round(1000 * value)
-                for name, value in spread.items()
-                if name.startswith("percentile_")
-            }
     weight = dataset.attrs["body_mass_kg"] * STANDARD_GRAVITY
     vertical = dataset["force_deck_on_person"].values[:, 2] / weight
     found["vertical_force_min_weights"], found["vertical_force_max_weights"] = (

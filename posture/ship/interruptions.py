@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,6 +133,7 @@ class Interruptions:
     """Counted events: when (s), why, over how long (s), and how surely: 95 % limits of the rate per minute.
 
     ``clumping``: variance over mean of counts; above 1 because high waves come in groups (1.3 to 1.8 in beam seas).
+    ``margin``: distribution of the stance margin (``margin_distribution``); empty where it was nowhere known.
     """
 
     time: Array
@@ -141,6 +142,7 @@ class Interruptions:
     worst_start: float
     clumping: float = 1.0
     confidence: float = 0.95
+    margin: dict[str, float] = field(default_factory=dict)
 
     @property
     def per_minute(self) -> float:
@@ -166,6 +168,11 @@ class Interruptions:
             "interruptions_per_minute": round(self.per_minute, 4),
             "interruptions_per_minute_95_percent": [round(low, 4), round(high, 4)],
             "worst_10_s_start_s": round(self.worst_start, 3),
+            "stance_margin_percentiles_mm": {
+                name.removeprefix("percentile_"): round(1000 * value, 3)
+                for name, value in self.margin.items()
+                if name.startswith("percentile_")
+            },
         }
 
 
@@ -199,7 +206,12 @@ def count_events(
     step = float(time[1] - time[0])
     duration = len(time) * step
     return Interruptions(
-        events, causes, duration, worst_clip(time, margin), clumping(events - float(time[0]), duration)
+        events,
+        causes,
+        duration,
+        worst_clip(time, margin),
+        clumping(events - float(time[0]), duration),
+        margin=margin_distribution(margin) if np.isfinite(margin).any() else {},
     )
 
 

@@ -59,9 +59,9 @@ class Response:
         surge, sway, heave, roll, pitch, yaw = self.motions.T
         at = np.stack((surge + z * pitch - y * yaw, sway + x * yaw - z * roll, heave + y * roll - x * pitch))
         c, s = math.cos(self.facing), math.sin(self.facing)
-        turn = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
-        self.displacement: Complex = turn @ at  # at the station, person's axes, 3 × n
-        self.rotation: Complex = turn @ np.stack((roll, pitch, yaw))
+        self._turn = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])  # from the ship's axes to the person's
+        self.displacement: Complex = self._turn @ at  # at the station, person's axes, 3 × n
+        self.rotation: Complex = self._turn @ np.stack((roll, pitch, yaw))
 
     @property
     def acceleration(self) -> Complex:
@@ -80,11 +80,11 @@ class Response:
     def rms(self) -> dict[str, float]:
         """RMS of the six motions at the reference point (m, rad), and of the station's accelerations (m/s²).
 
-        ``lateral`` and ``fore_aft`` accelerations are in deck axes and hold gravity's share, as an accelerometer
-        would feel it and as criteria mean it; ``vertical`` does not.
+        ``lateral`` and ``fore_aft`` accelerations are in the ship's axes, wherever the person looks, and hold
+        gravity's share, as an accelerometer would feel it and as criteria mean it; ``vertical`` does not.
         """
         found = {name: math.sqrt(self.moment(self.motions[:, index])) for index, name in enumerate(MOTIONS)}
-        fore_aft, lateral, vertical = self.felt()
+        fore_aft, lateral, vertical = self._turn.T @ self.felt()
         found["fore_aft_acceleration"] = math.sqrt(self.moment(fore_aft))
         found["lateral_acceleration"] = math.sqrt(self.moment(lateral))
         found["vertical_acceleration"] = math.sqrt(self.moment(vertical))

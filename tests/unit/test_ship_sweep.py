@@ -193,6 +193,7 @@ def test_the_command_line_answers_the_question(tmp_path: Path, capsys: pytest.Ca
     text = capsys.readouterr().out
     assert "interruptions: " in text
     assert "lateral_acceleration" in text
+    assert " mm for 0.1 %" in text
     assert run_cli(*asked, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["counted"]["interruptions_per_minute_95_percent"][0] <= found["counted"]["interruptions_per_minute"]
@@ -323,7 +324,20 @@ def test_transfer_functions_and_logs_on_the_command_line(tmp_path: Path, capsys:
     assert run_cli("ship", "log", tmp_path / "log.csv", "--station", 0, 0, 5, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["unknown_motions"] == ["surge", "sway", "heave", "pitch", "yaw"]
-    assert run_cli("ship", "log", tmp_path / "log.csv") == 0
-    assert "careful: surge and sway are not known." in capsys.readouterr().out
+    verdicts = {row["quantity"]: row["verdict"] for row in found["criteria"]}
+    assert verdicts["roll"] == verdicts["interruptions_per_minute"] == "FAIL"  # 14° up and down, both sides
+    assert verdicts["pitch"] == "pass"
+    assert verdicts["lateral_acceleration"] == verdicts["sickness_percent"] == "unknown"
+    # By hand at 14°/√2, which a sine exceeds half of the time: gravity, 5 m of height and 4/3 h times ω² = 0.49/s².
+    middle = 230 - 910 * math.tan(math.radians(14 / math.sqrt(2))) * (1 + 0.49 * (5 + 4 / 3 * 0.91) / 9.80665)
+    assert found["stance_margin_percentiles_mm"]["50"] == pytest.approx(middle, abs=5)
+    assert run_cli("ship", "log", tmp_path / "log.csv", "--criteria", "nordforsk_cruise_liner") == 0
+    text = capsys.readouterr().out
+    assert "careful: surge and sway are not known." in text
+    assert "limits of nordforsk_cruise_liner:" in text
+    assert run_cli("ship", "log", tmp_path / "log.csv", "--criteria", "none") == 2
+    assert "no criteria table is called 'none'" in capsys.readouterr().err
+    assert run_cli("ship", "raos", tmp_path / "ship.csv", "--draught", 5) == 2
+    assert "needs both --draught and --metacentric-height" in capsys.readouterr().err
     assert found["interruptions"] == pytest.approx(2 * 119 * 0.7 / (2 * math.pi), abs=2)  # both sides, each period
     assert run_cli("ship", "log", tmp_path / "none.csv") == 2
