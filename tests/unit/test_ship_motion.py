@@ -141,6 +141,24 @@ def test_one_long_wave_lifts_and_tilts_the_ship_together() -> None:
     np.testing.assert_allclose(value[:, 5], down, atol=0.04 * np.abs(down).max())
 
 
+@pytest.mark.parametrize("speed", [0.0, 6.0])
+@pytest.mark.parametrize("degrees", [0, 60, 120, 180, 250])
+def test_a_small_boat_rides_the_sea_that_is_drawn(degrees: int, speed: float) -> None:
+    # In long swell each place on board stays as high above the drawn sea as it is above the water at rest: heave, roll,
+    # pitch, surge and sway must all have the waves' own phases and directions for that.
+    swell = Sea(np.linspace(0.2, 0.45, 200), np.ones(200), spreading=4.0)
+    deck = SeaDeck(
+        Hull(12, 4, 0.6, 0.8), swell, heading=math.radians(degrees), speed=speed, station=(4, 1.5, 2), seed=3, waves=300
+    )
+    time = np.arange(0, 300, 0.2)
+    place, sea = deck.sample(time).position, deck.waves()
+    phase = np.outer(time, sea["wave_frequency"]) - place[:, :2] @ sea["wave_number"].T + sea["wave_phase"]
+    height = np.cos(phase) @ sea["wave_amplitude"]
+    # Left over: slopes of 2 % RMS times what the boat strays, kT of depth, (ω/ω_roll)² of 2 % of the roll.
+    assert np.abs(place[:, 2] - height - 2.0).max() < 0.1 * height.std()
+    assert height.std() > 0.25
+
+
 def test_facing_turns_what_is_felt() -> None:
     deck = SeaDeck(HULL, sea_state("SS5"), heading=2.0, speed=6, seed=1)
     time = np.arange(0, 20, 0.5)
