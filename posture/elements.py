@@ -39,7 +39,6 @@ TOUCH = 1e-9  # m and m/s: a cable this near its full length may be taut
 LEVER = 1e-9  # m/rad: a line that changes less with every joint cannot be felt by any
 REBOUND = 0.01  # m/s: a cable that snaps taut more slowly than this does not bounce
 EVENTS_PER_STEP = 20  # beyond that a rattling cable is taken as taut for the rest of the step
-SWEEPS = 20  # of Gauss-Seidel over rods and cables of a compiled engine
 SHORTEST = 1e-4  # m; the direction of a shorter line is not known well enough
 
 
@@ -245,6 +244,10 @@ class Elements:
         pull = 2 * STABILISATION * at.rate[held] + STABILISATION**2 * error
         return rows @ solved[:, 1:], rows @ solved[:, 0] + at.bias[held] + pull
 
+    def touching(self, position: Array, velocity: Array) -> bool:
+        """Whether any cable may be under tension."""
+        return bool(self._touching(self.geometry(position, velocity)).any())
+
     def _touching(self, at: Geometry) -> NDArray[np.bool_]:
         """Cables at full length and not getting shorter."""
         near = self.is_cable & (at.length >= self.full - TOUCH) & (at.rate >= -TOUCH)
@@ -381,7 +384,18 @@ class Elements:
                     total += force
         return pin.StdVec_Force(found), total
 
-    def take_impacts(self, time: Array) -> tuple[Array, Array]:
+    def variables(self, time: Array, tension: Array, length: Array, pull: Array) -> dict[str, Array]:
+        """What a result holds about the lines at its rows; ``pull``: their force on the person (rows × 3, N)."""
+        impulse, lost = self._take_impacts(time)
+        return {
+            "element_tension": tension,
+            "element_length": length,
+            "force_elements_on_person": pull,
+            "element_impulse": impulse,
+            "element_impact_energy": lost,
+        }
+
+    def _take_impacts(self, time: Array) -> tuple[Array, Array]:
         """Impulse (N·s) and energy lost (J), rows × lines, in snaps since the row before; forgets them."""
         impulse, lost = np.zeros((len(time), len(self.lines))), np.zeros((len(time), len(self.lines)))
         for impact in self.impacts:
@@ -409,68 +423,6 @@ def complementary(matrix: Array, demand: Array, one_sided: NDArray[np.bool_]) ->
     target = np.linalg.solve(root.T, demand)
     low = np.where(one_sided, 0.0, -np.inf)
     return np.asarray(lsq_linear(root, target, bounds=(low, np.inf), method="bvls", tol=1e-14).x)
-
-
-@dataclass(frozen=True)
-class SymbolicElements:
-    """Lines as CasADi expressions: joint torques of ligaments and muscles; rows A and demand of rods and cables.
-
-    With joint mass matrix M and joint accelerations a_free without rods and cables (ligaments and muscles counted),
-    ``tensions(A M⁻¹ A', A a_free + demand)`` gives λ, and the joints accelerate by a_free - M⁻¹ A'λ.
-    """
-
-    torque: Any
-    rows: Any
-    demand: Any
-    slack: tuple[Any, ...]  # per row: an expression that is true while a cable is slack; None for rods
-
-    def tensions(self, reduced: Any, needed: Any) -> Any:
-        """Tensions of rods and cables: one solution for rods alone, projected Gauss-Seidel sweeps with cables."""
-        import casadi
-
-        if all(slack is None for slack in self.slack):
-            return casadi.solve(reduced, needed)
-        count = len(self.slack)
-        found = [casadi.SX(0)] * count
-        for _ in range(1 if count == 1 else SWEEPS):
-            for row, slack in enumerate(self.slack):
-                others = sum((reduced[row, k] * found[k] for k in range(count) if k != row), casadi.SX(0))
-                value = (needed[row] - others) / reduced[row, row]
-                found[row] = value if slack is None else casadi.if_else(slack, 0, casadi.fmax(value, 0))
-        return casadi.vertcat(*found)
-
-
-def symbolic(
-    lines: Sequence[Line], lengths: Any, position: Any, velocity: Any, time: Any, *, cable_rate: float = 200.0
-) -> SymbolicElements:
-    """Write lines for a compiled engine: ``lengths`` is a vector of expressions in ``position``, one per line.
-
-    Rods and cables must have their length. Without events inside a step a cable cannot snap: here it is caught within
-    about 1/``cable_rate`` seconds, stretching by (speed along it)/(e · cable_rate), and never returns energy; RK4
-    needs step · cable_rate below 1 or so.
-    """
-    import casadi
-
-    torque = casadi.SX.zeros(position.shape[0], 1)
-    rows, demand, slack = [], [], []
-    for index, line in enumerate(lines):
-        length = lengths[index]
-        row = casadi.jacobian(length, position)
-        rate = casadi.mtimes(row, velocity)
-        if isinstance(line, Ligament | Muscle):
-            torque -= row.T * line.tension(length, rate, time, casadi)
-            continue
-        full = getattr(line, "length", None)
-        if full is None or (isinstance(line, Cable) and line.restitution > 0):
-            raise ScenarioError(
-                f"element {line.name!r} cannot be compiled: it needs a length, and a cable that bounces needs the "
-                "reference path; give the length and restitution = 0"
-            )
-        alpha = STABILISATION if isinstance(line, Rod) else cable_rate
-        rows.append(row)
-        demand.append(casadi.jtimes(rate, position, velocity) + 2 * alpha * rate + alpha**2 * (length - full))
-        slack.append(None if isinstance(line, Rod) else length < full)
-    return SymbolicElements(torque, casadi.vertcat(*rows), casadi.vertcat(*demand), tuple(slack))
 
 
 # ---------------------------------------------------------------- checks and scenario tables

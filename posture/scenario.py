@@ -23,7 +23,7 @@ from posture.anthropometry import Person
 from posture.balance import Balance
 from posture.body import Body, load_body
 from posture.deck import MOTIONS, DeckMotion, Sine, SineDeck, constant_deck, read_imu_csv
-from posture.elements import read_elements
+from posture.elements import Line, read_elements
 from posture.errors import BodyError, ScenarioError, check_number, find_name
 from posture.segments import lyapunov
 from posture.ship.stance import Stance
@@ -246,6 +246,10 @@ class Scenario:
                 return upright
             raise
 
+    def elements(self) -> list[Line]:
+        """Ligaments, muscles, rods and cables between links."""
+        return read_elements(self.settings.get("element", []), str(self.source))
+
     def run(self, engine: str = "auto") -> Run:
         """Everything put together and checked, ready to compute; ``engine`` as in ``simulate.prepare``."""
         body, deck = self.body(), self.stance().deck(self.deck())
@@ -265,7 +269,7 @@ class Scenario:
             output_step=output_step,
             start_position=position,
             start_velocity=velocity,
-            elements=read_elements(self.settings.get("element", []), str(self.source)),
+            elements=self.elements(),
             seed=self.seed,
             scenario=self.text,
             engine=engine,

@@ -112,6 +112,17 @@ class Dynamics:
         return np.array(pin.rnea(self.model, self.data, self._q, self._v, self._a, forces))
 
 
+def with_elements(body: Body, lines: Sequence[Line], position: Array, velocity: Array, *, where: str = "") -> Dynamics:
+    """Dynamics of a body with lines whose unsaid lengths are those of this start, which they must allow."""
+    dynamics = Dynamics(body, lines, position)
+    assert dynamics.elements is not None  # callers have lines
+    try:
+        check_start(dynamics.elements, position, velocity, dynamics.inertia(position))
+    except ScenarioError as error:
+        raise ScenarioError(f"{where}{error}") from None
+    return dynamics
+
+
 def integrate(
     dynamics: Dynamics, controller: Controller, channels: Array, state: Array, *, start: float, step: float, every: int
 ) -> Array:
@@ -202,8 +213,7 @@ def observe(dynamics: Dynamics, controller: Controller, deck: DeckSamples, state
     force, moment, holding = reaction[:, :3], reaction[:, 3:6], reaction[:, 6:][:, locked]
     if elements is None:
         return labelled(body, deck, states, torque, acceleration, force, moment, com, holding)
-    lines: dict[str, Array] = {"element_tension": tension, "element_length": length, "force_elements_on_person": pull}
-    lines["element_impulse"], lines["element_impact_energy"] = elements.take_impacts(deck.time)
+    lines = elements.variables(deck.time, tension, length, pull)
     return labelled(
         body, deck, states, torque, acceleration, force, moment, com, holding, lines=lines, names=elements.names
     )
@@ -304,26 +314,34 @@ class Run:
     elements: tuple[Line, ...] = ()
     engine: str = "reference"
 
+    def dynamics(self) -> Dynamics:
+        """The body with its elements, whose unsaid lengths are those of the start."""
+        return Dynamics(self.body, self.elements, self.start[: len(self.body.joint_names)])
+
     def stepper(self) -> Reference | Stepper:
         """What integrates this run: the engine asked for; "auto" takes the readable one where it must or may.
 
-        It must where the law has no symbolic form or elements pull between links, and may on runs so short that
-        loading a library costs more.
+        It must where the law has no symbolic form, and may on runs so short that loading a library costs more.
         """
-        plain = isinstance(self.controller, SymbolicController) and not self.elements
-        worth = plain and self.duration / self.step >= SHORT_RUN_STEPS
+        dynamics = self.dynamics()
+        worth = isinstance(self.controller, SymbolicController) and self.duration / self.step >= SHORT_RUN_STEPS
         if self.engine in ("compiled", "vm") or (self.engine == "auto" and worth):
             from posture.engine.stepper import Stepper
 
             try:
                 return Stepper(
-                    self.body, self.controller, self.deck, step=self.step, every=self.every, engine=self.engine
+                    self.body,
+                    self.controller,
+                    self.deck,
+                    step=self.step,
+                    every=self.every,
+                    engine=self.engine,
+                    dynamics=dynamics,
                 )
             except PostureError as error:
                 if self.engine != "auto":
                     raise
                 logging.getLogger("posture").warning("posture: %s; the readable engine runs instead", error)
-        dynamics = Dynamics(self.body, self.elements, self.start[: len(self.body.joint_names)])
         return Reference(dynamics, self.controller, self.deck, step=self.step, every=self.every)
 
     def blocks(self, progress: Callable[[float], None] | None = None) -> Iterator[xr.Dataset]:
@@ -451,10 +469,9 @@ def prepare(
             state[offset + body.free] = values[body.free]
     attributes = provenance(body, step=step, seed=seed, scenario=scenario)
     if elements:
-        joints = len(body.joint_names)
-        dynamics = Dynamics(body, elements, state[:joints])
+        position, velocity, _ = np.split(state, [len(body.joint_names), 2 * len(body.joint_names)])
+        dynamics = with_elements(body, elements, position, velocity)
         assert dynamics.elements is not None  # for the type checker: there are elements
-        check_start(dynamics.elements, state[:joints], state[joints : 2 * joints], dynamics.inertia(state[:joints]))
         attributes["elements"] = json.dumps(
             [{"type": type(line).__name__.lower()} | asdict(line) for line in dynamics.elements.lines]
         )
@@ -510,19 +527,26 @@ def closed_loop_matrix(
 ) -> tuple[Array, Array, Array]:
     """Linearised closed loop on a level deck at rest, by central differences, over the free joints.
 
+    Cables stay taut or slack as they are: a nudge must not find the corner between the two.
+
     Returns the system matrix A of (position, velocity, memory), how each joint's torque enters the rates (size ×
     joints) and how each joint's torque depends on the state through the controller (joints × size).
     """
     joints, free = len(body.joint_names), body.free
     dynamics = Dynamics(body, elements, state[:joints])
     level = np.array([0, 0, 0, 0, 0, 0, 0, 0, STANDARD_GRAVITY])
+    held = None
+    if dynamics.elements is not None:
+        torque = controller.torque(0.0, *np.split(state, [joints, 2 * joints]))
+        dynamics.acceleration(state[:joints], state[joints : 2 * joints], torque, level)
+        held = dynamics.elements.is_rod | (dynamics.elements.is_cable & (dynamics.tension > 0))
     memory_columns = np.arange(2 * joints, len(state))
     columns = np.concatenate((free, joints + free, memory_columns)).astype(int)
 
     def parts(x: Array) -> tuple[Array, Array]:
         position, velocity, memory = x[:joints], x[joints : 2 * joints], x[2 * joints :]
         torque = controller.torque(0.0, position, velocity, memory)
-        acceleration = dynamics.acceleration(position, velocity, torque, level)
+        acceleration = dynamics.acceleration(position, velocity, torque, level, held=held)
         return np.concatenate((velocity, acceleration, controller.memory_rate(0.0, position, velocity, memory))), torque
 
     size = 1e-6
@@ -536,13 +560,13 @@ def closed_loop_matrix(
         gains[:, index] = (torque_ahead - torque_behind) / (2 * size)
     push = np.zeros((len(columns), joints))  # how each joint's torque enters the rates
     still = np.zeros(joints)
-    base = dynamics.acceleration(state[:joints], still, still, level)
+    base = dynamics.acceleration(state[:joints], still, still, level, held=held)
     for joint in free:
         unit = np.zeros(joints)
         unit[joint] = 1.0
-        push[len(free) : 2 * len(free), joint] = (dynamics.acceleration(state[:joints], still, unit, level) - base)[
-            free
-        ]
+        push[len(free) : 2 * len(free), joint] = (
+            dynamics.acceleration(state[:joints], still, unit, level, held=held) - base
+        )[free]
     return matrix, push, gains
 
 

@@ -30,10 +30,12 @@ class Differentiable:
     """One run whose parameters may be changed; ``names`` lists them, ``values`` holds them."""
 
     def __init__(self, run: Run, *, engine: str = "auto") -> None:
-        program = Program([run.body], run.controller)
+        dynamics = run.dynamics()
+        lines = dynamics.elements.lines if dynamics.elements else []
+        program = Program([run.body], run.controller, lines)
         self.machine: Machine = machine_for(program, engine)
         self.names = program.parameter_names
-        self.values = program.parameters(run.body, run.controller)
+        self.values = program.parameters(run.body, run.controller, lines)
         steps = round(run.duration / run.step)
         outlines = [run.body.contact_polygon()] if run.body.contact_names else []
         self.batch = Batch(
@@ -45,6 +47,8 @@ class Differentiable:
             run.every,
             outlines=outlines,
         )
+        if program.elements.cables:
+            raise ScenarioError("a run with cables has no gradient where one goes taut or slack; use ligaments instead")
 
     def _repeated(self, parameters: Array) -> Batch:
         runs = len(parameters)
@@ -88,6 +92,8 @@ class Differentiable:
         For a cost of the states, ``weights`` is its derivative to them.
         """
         program = self.machine.program
+        if program.elements.constrained:
+            raise ScenarioError("reverse differentiation does not know how rods keep their length; use jacobian()")
         batch = self._repeated((self.values if values is None else np.asarray(values, float))[None, :])
         weights = np.ascontiguousarray(weights, float)
         if weights.shape != (batch.rows, program.states):

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posture.contact import center_of_pressure, stance_margin
+from posture.engine.events import Events, observe_with_events, states_through_events
 from posture.engine.library import EngineError, NoCompiler, load_library, widest
 from posture.engine.program import Program
 from posture.engine.tables import Components, Samples, Spline, Table, interpolation_weights
@@ -45,6 +46,7 @@ class Batch:
     lowest: Array | None = None  # height of the centre of mass that counts as fallen, per run
     gimbals: Sequence[int] = ()
     gimbal_limit: float = np.inf
+    events: Sequence[Events] = ()  # one per run where a program has cables
     _kept: list[Any] = field(default_factory=list)  # arrays that a job points to
 
     @property
@@ -109,6 +111,10 @@ class Machine(Protocol):
         """Run a batch and fill the statistics; no trajectory is kept."""
         ...
 
+    def until_alarm(self, batch: Batch) -> Array:
+        """States after each step of a batch of one run, until a cable goes taut or slack in a step."""
+        ...
+
 
 def machine_for(program: Program, engine: str) -> Machine:
     """The machine for "compiled", "vm", or "auto": compiled, or vm with one line of advice."""
@@ -156,7 +162,7 @@ class _Job(ctypes.Structure):
         ("low", ctypes.c_void_p),
         ("high", ctypes.c_void_p),
         ("refractory", ctypes.c_double),
-        *((name, ctypes.c_void_p) for name in ("moments", "histogram", "ending", "over_time")),
+        *((name, ctypes.c_void_p) for name in ("moments", "histogram", "ending", "over_time", "stopped")),
     )
 
 
@@ -184,14 +190,26 @@ class Compiled:
 
     def states(self, batch: Batch) -> Array:
         """States (runs × rows × states) at the kept instants."""
+        if self.program.elements.cables:
+            return _states_one_by_one(self, batch)
         job = self.job(batch)
         states = np.empty((len(batch.start), batch.rows, self.program.states))
         job.states = states.ctypes.data
         self._run(batch, job)
         return states
 
+    def until_alarm(self, batch: Batch) -> Array:
+        """States after each step of a batch of one run, until a cable goes taut or slack in a step."""
+        job = self.job(batch)
+        states, stopped = np.empty((batch.rows, self.program.states)), np.array([batch.steps], np.int64)
+        job.states, job.stopped = states.ctypes.data, stopped.ctypes.data
+        self._run(batch, job)
+        return states[: int(stopped[0])]
+
     def trajectories(self, batch: Batch) -> tuple[Array, Array]:
         """States and outputs (runs × rows × …) at the kept instants."""
+        if self.program.elements.cables:
+            return _trajectories_one_by_one(self, batch)
         job = self.job(batch)
         states = np.empty((len(batch.start), batch.rows, self.program.states))
         outputs = np.empty((len(batch.start), batch.rows, self.program.measures + 3))
@@ -201,6 +219,9 @@ class Compiled:
 
     def gather(self, batch: Batch, statistics: Statistics) -> None:
         """Run a batch and fill the statistics."""
+        if self.program.elements.cables:
+            _gather_one_by_one(self, batch, statistics)
+            return
         job = self.job(batch)
         statistics.clear(len(batch.start), batch.rows)
         columns = np.asarray(statistics.columns, np.int64)
@@ -318,24 +339,29 @@ class Interpreted:
         k2 = rate(x + h / 2 * k1, middle, time + h / 2, p)
         k3 = rate(x + h / 2 * k2, middle, time + h / 2, p)
         k4 = rate(x + h * k3, after, time + h, p)
-        return casadi.Function("step", [x, channels, time, h, p], [x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)])
+        end = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        if self.program.elements.constrained:
+            for changed in (self.program.joints, 2 * self.program.joints):  # as put_back in runtime.c
+                better = self._function("project")(end, after, time + h, p)
+                end = casadi.vertcat(better[:changed], end[changed:])
+        return casadi.Function("step", [x, channels, time, h, p], [end])
 
     def states(self, batch: Batch) -> Array:
         """States (runs × rows × states) at the kept instants."""
-        return np.stack([self._one(batch, run)[0] for run in range(len(batch.start))])
+        if self.program.elements.cables:
+            return _states_one_by_one(self, batch)
+        return np.stack([self._one(batch, run) for run in range(len(batch.start))])
 
     def trajectories(self, batch: Batch) -> tuple[Array, Array]:
         """States and outputs (runs × rows × …) at the kept instants."""
-        found = []
-        for run in range(len(batch.start)):
-            states, channels = self._one(batch, run)
-            times = (batch.first + batch.every * (np.arange(batch.rows) + int(not batch.keep_start))) * batch.step
-            outline = batch.outlines[run] if batch.outlines else None
-            found.append((states, self.observe(batch.parameters[run], outline, times, states, channels)))
-        return np.stack([pair[0] for pair in found]), np.stack([pair[1] for pair in found])
+        return _trajectories_one_by_one(self, batch)
 
-    def _one(self, batch: Batch, run: int) -> tuple[Array, Array]:
-        """States and channels at the kept instants of one run."""
+    def until_alarm(self, batch: Batch) -> Array:
+        """States after each step of a batch of one run, until a cable goes taut or slack in a step."""
+        return self._one(batch, 0, stop=True)
+
+    def _one(self, batch: Batch, run: int, *, stop: bool = False) -> Array:
+        """States at the kept instants of one run, with ``stop`` up to a step in which a cable goes taut or slack."""
         half_steps = (2 * batch.first + np.arange(2 * batch.steps + 1)) * (batch.step / 2)
         channels = evaluate(batch.tables[run], half_steps)
         buffer, evaluate_step = self._function("step").buffer()
@@ -353,12 +379,15 @@ class Interpreted:
             three[:] = flat[18 * index : 18 * index + 27]
             time[0] = (batch.first + index) * batch.step
             evaluate_step()
+            if stop:
+                alarm = self._function("alarm")(out, three[18:], time[0] + batch.step, arrays[4])
+                if (np.array(alarm) > 0).any():
+                    return kept[:row]
             state[:] = out
             if (index + 1) % batch.every == 0:
                 kept[row] = state
                 row += 1
-        rows = slice(0 if batch.keep_start else 2 * batch.every, None, 2 * batch.every)
-        return kept, channels[rows]
+        return kept
 
     def observe(self, parameters: Array, outline: Array | None, times: Array, states: Array, channels: Array) -> Array:
         """Outputs (rows × …) at given states and deck channels of one run."""
@@ -378,22 +407,45 @@ class Interpreted:
 
     def gather(self, batch: Batch, statistics: Statistics) -> None:
         """Run a batch and fill the statistics."""
-        from posture.engine.statistics import gather_run
+        _gather_one_by_one(self, batch, statistics)
 
-        statistics.clear(len(batch.start), batch.rows)
-        for run in range(len(batch.start)):
-            one = Batch(
-                batch.parameters[run : run + 1],
-                batch.start[run : run + 1],
-                batch.tables[run : run + 1],
-                batch.steps,
-                batch.step,
-                batch.every,
-                keep_start=batch.keep_start,
-                outlines=batch.outlines[run : run + 1],
-            )
-            states, outputs = (values[0] for values in self.trajectories(one))
-            gather_run(batch, statistics, run, states, outputs, self.program)
+
+def _states_one_by_one(machine: Machine, batch: Batch) -> Array:
+    """States of a batch whose runs have cables (``Batch.events``)."""
+    return np.stack([states_through_events(machine, batch, run) for run in range(len(batch.start))])
+
+
+def _trajectories_one_by_one(machine: Machine, batch: Batch) -> tuple[Array, Array]:
+    """States and outputs of a batch, run after run."""
+    states, outputs = machine.states(batch), []
+    kept = batch.every * (np.arange(batch.rows) + int(not batch.keep_start))
+    half_steps = (2 * batch.first + np.arange(2 * batch.steps + 1)) * (batch.step / 2)
+    for run, (parameters, own) in enumerate(zip(batch.parameters, states, strict=True)):
+        channels = evaluate(batch.tables[run], half_steps)[2 * kept]
+        outline = batch.outlines[run] if batch.outlines else None
+        at = parameters, outline, (batch.first + kept) * batch.step, own, channels
+        outputs.append(observe_with_events(machine, batch.events[run], *at) if batch.events else machine.observe(*at))
+    return states, np.stack(outputs)
+
+
+def _gather_one_by_one(machine: Machine, batch: Batch, statistics: Statistics) -> None:
+    """Statistics of a batch, run after run in bounded memory."""
+    from posture.engine.statistics import gather_run
+
+    statistics.clear(len(batch.start), batch.rows)
+    for run in range(len(batch.start)):
+        one = slice(run, run + 1)
+        single = replace(
+            batch,
+            parameters=batch.parameters[one],
+            start=batch.start[one],
+            tables=batch.tables[one],
+            outlines=batch.outlines[one],
+            events=batch.events[one],
+            _kept=[],
+        )
+        states, outputs = (values[0] for values in machine.trajectories(single))
+        gather_run(batch, statistics, run, states, outputs, machine.program)
 
 
 def evaluate(table: Table, times: Array) -> Array:

@@ -22,12 +22,14 @@ from controllers import Controller
 from posture.balance import Balance
 from posture.body import Body, body_from_text
 from posture.deck import DeckMotion, channels_of
+from posture.elements import Line
+from posture.engine.events import Events
 from posture.engine.machine import Batch, Statistics
 from posture.engine.program import Program
 from posture.engine.tables import HasTable, Samples, Table
 from posture.errors import ScenarioError, check_number, find_name
 from posture.scenario import Scenario, parse_scenario
-from posture.simulate import FALLEN_SHARE, GIMBAL_LIMIT, Run
+from posture.simulate import FALLEN_SHARE, GIMBAL_LIMIT, Dynamics, Run, with_elements
 
 Array = NDArray[np.floating]
 
@@ -223,7 +225,12 @@ class Plan:
     def program(self) -> Program:
         """Formulas for all persons of the plan."""
         bodies = [self.body_of(self.settings_of(run)[0]) for run in range(min(self.runs, 4))]
-        return Program(bodies, self.scenario.controller(bodies[0]))
+        elements = Dynamics(bodies[0], self._lines).elements
+        return Program(bodies, self.scenario.controller(bodies[0]), elements.lines if elements else [])
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        return self.scenario.elements()
 
     def batch(self, runs: range) -> tuple[Batch, Array]:
         """Some runs ready to compute, and the numbers drawn for them (choices as their place in the list)."""
@@ -236,6 +243,7 @@ class Plan:
         steps = round(sample.duration / sample.step)
         decks: list[DeckMotion] = []
         starts: list[Array] = []
+        events: list[Events] = []
         balance: Balance | None = None
         last: Body | None = None
         for run in runs:
@@ -249,14 +257,22 @@ class Plan:
                 raise ScenarioError(f"run {run}: the deck motion lasts only {deck.duration:g} s; shorten the run")
             decks.append(deck)
             same = body is last and not fresh
-            parameters.append(parameters[-1] if same else self.program.parameters(body, controller))
             tables.append(table_of(deck, steps, sample.step) if deck is not decks[0] or not tables else tables[0])
             if body.contact_names:
                 outlines.append(outlines[-1] if body is last else body.contact_polygon())
                 lowest.append(lowest[-1] if body is last else FALLEN_SHARE * body.center_of_mass()[2])
             if balance is None or not same:
                 balance = Balance(body, controller)
-            starts.append(np.concatenate((*scenario.start(balance, deck), np.zeros(controller.memory_size))))
+            position, velocity = scenario.start(balance, deck)
+            starts.append(np.concatenate((position, velocity, np.zeros(controller.memory_size))))
+            if self._lines:  # lengths that are not said are those of this start
+                dynamics = with_elements(body, self._lines, position, velocity, where=f"run {run}: ")
+                assert dynamics.elements is not None  # for the type checker: there are lines
+                parameters.append(self.program.parameters(body, controller, dynamics.elements.lines))
+                if self.program.elements.cables:
+                    events.append(Events(dynamics, controller))
+            else:
+                parameters.append(parameters[-1] if same else self.program.parameters(body, controller))
             last = body
             drawn_numbers.append(
                 [
@@ -278,6 +294,7 @@ class Plan:
             lowest=np.array(lowest) if lowest else None,
             gimbals=[sample.body.joint_index(name) for name in sample.body.gimbal_joints],
             gimbal_limit=GIMBAL_LIMIT,
+            events=events,
         )
         return batch, np.array(drawn_numbers).reshape(len(runs), len(self._draws))
 

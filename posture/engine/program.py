@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from controllers import Controller, SymbolicController, Symbols
 from posture.body import STANDARD_GRAVITY, Body
+from posture.elements import Line
+from posture.engine.lines import Fastened, carriers
 from posture.engine.skeleton import FIELDS, Skeleton
 from posture.errors import ScenarioError
 
@@ -28,6 +30,9 @@ FORMULA_FILES = (
     "spatial.py",
     "skeleton.py",
     "symbolic.py",
+    "lines.py",
+    "pulling.py",
+    "../elements.py",
     "codegen.py",
     "program.py",
     "prelude.c",
@@ -37,9 +42,12 @@ FORMULA_FILES = (
 
 
 class Program:
-    """Formulas of ``bodies`` (one or more persons of one build) under ``controller``'s law."""
+    """Formulas of ``bodies`` (one or more persons of one build) under ``controller``'s law.
 
-    def __init__(self, bodies: Sequence[Body], controller: Controller) -> None:
+    ``elements``: lines between links, as they are on the first body (lengths said).
+    """
+
+    def __init__(self, bodies: Sequence[Body], controller: Controller, elements: Sequence[Line] = ()) -> None:
         if not isinstance(controller, SymbolicController):
             raise ScenarioError(
                 f"the controller {type(controller).__name__} has no symbolic law, so it cannot be compiled; "
@@ -47,13 +55,15 @@ class Program:
                 "or use engine 'reference'"
             )
         self.controller = controller
-        self.skeleton = skeleton_of(bodies[0])
+        self._apart = carriers(bodies[0], elements)
+        self.skeleton = skeleton_of(bodies[0], self._apart)
+        self.elements = Fastened(bodies[0], self.skeleton, elements)
         self.joints = len(bodies[0].joint_names)
         self.joint_names = tuple(bodies[0].joint_names)
         self.locked = tuple(bodies[0].joint_index(name) for name in bodies[0].locked)
         self.mask = np.zeros(self.skeleton.values.shape, bool)
         for body in bodies:
-            other = skeleton_of(body)
+            other = skeleton_of(body, self._apart)
             if other.structure != self.skeleton.structure:
                 raise ScenarioError(
                     f"{body.name}: joints, axes or locked angles differ from {bodies[0].name}'s; "
@@ -75,21 +85,27 @@ class Program:
         for name, size in self.gains.items():
             labels = self.joint_names if size == self.joints else [str(index) for index in range(size)]
             own += [f"{name}.{label}" for label in labels]
-        return inertial + own
+        return inertial + own + self.elements.number_names
 
-    def parameters(self, body: Body, controller: Controller) -> Array:
-        """The numbers of one run, in the order of ``parameter_names``."""
-        values = skeleton_of(body).values
+    def parameters(self, body: Body, controller: Controller, elements: Sequence[Line] = ()) -> Array:
+        """The numbers of one run, in the order of ``parameter_names``; ``elements`` with their lengths said."""
+        skeleton = skeleton_of(body, self._apart)
+        values = skeleton.values
         if (values[~self.mask] != 0).any():
             raise ScenarioError(f"{body.name}: this person was not among those the program was built for; add it")
         assert isinstance(controller, SymbolicController)
         own = controller.parameters()
-        return np.concatenate([values[self.mask], *(np.asarray(own[name], float) for name in self.gains)])
+        gains = [np.asarray(own[name], float) for name in self.gains]
+        return np.concatenate([values[self.mask], *gains, self.elements.numbers(body, skeleton, elements)])
 
     @property
     def measures(self) -> int:
-        """Size of what ``measure`` gives: torques, accelerations, force, moment, centre of mass, holding moments."""
-        return 2 * self.joints + 9 + len(self.locked)
+        """Size of what ``measure`` gives: torques, accelerations, force, moment, centre of mass, holding moments.
+
+        With elements also their tensions, lengths and total force on the person.
+        """
+        lines = len(self.elements.lines)
+        return 2 * self.joints + 9 + len(self.locked) + (2 * lines + 3 if lines else 0)
 
     @property
     def form(self) -> str:
@@ -99,6 +115,7 @@ class Program:
         text = repr(
             (self.skeleton.structure, self.mask.tolist(), self.joint_names, self.locked, self.gains, self.states)
         )
+        text += self.elements.structure
         form = type(self.controller).__qualname__ + self.controller.symbolic_form()
         return hashlib.sha256(b"\0".join([*parts, law, text.encode(), form.encode()])).hexdigest()
 
@@ -106,7 +123,10 @@ class Program:
 
     @cached_property
     def formulas(self) -> dict[str, Any]:
-        """CasADi columns: inputs x, s, c, channels, now, p; outputs rate and measure."""
+        """CasADi columns: inputs x, s, c, channels, now, p; outputs rate and measure.
+
+        With rods or cables also ``project`` (positions and velocities of the joints), with cables ``alarm``.
+        """
         import casadi
 
         from posture.engine.codegen import column, scalars
@@ -127,20 +147,41 @@ class Program:
 
         torque, memory_rate = self.controller.symbolic(Symbols(now, position, velocity, memory, gains, gravity_torque))
         base = Base.of_channels(scalars(channels))
-        acceleration, wrench = mirror.forward(q, v, [*rest, *scalars(torque)], base, sines)
+        numbers = casadi.SX.sym("lines", len(self.elements.number_names))
+        more: dict[str, Any] = {}
+        lines: list[Any] = []
+        pulls = None
+        if self.elements.lines:
+            from posture.engine.pulling import Pulling
+
+            pulling = Pulling(
+                self.elements, mirror, numbers,
+                position=position, velocity=velocity, s=s, c=c, q=q, sines=sines, now=now,
+            )  # fmt: skip
+            acceleration = [*rest, *pulling.forward(v, scalars(torque), base)]
+            pulls = pulling.pulls()
+            lines = [*pulling.tension, *scalars(pulling.length), *pulling.total()]
+            if self.elements.constrained:
+                more["project"] = column(pulling.projected(scalars(position), scalars(velocity)))
+            if self.elements.cables:
+                more["alarm"] = column(pulling.alarms())
+        else:
+            acceleration, wrench = mirror.forward(q, v, [*rest, *scalars(torque)], base, sines)
         held = []
-        if self.locked:
-            torques, _ = mirror.inverse(q, v, acceleration, base, sines)
+        if self.locked or self.elements.lines:
+            torques, reaction = mirror.inverse(q, v, acceleration, base, sines, pulls)
             held = [torques[6 + index] for index in self.locked]
+            wrench = reaction if self.elements.lines else wrench
         acting = [0.0 if index in self.locked else value for index, value in enumerate(scalars(torque))]
         center = mirror.center_of_mass(q, sines)
         return {
             "inputs": {
                 "x": x, "s": s, "c": c, "channels": channels, "now": now,
-                "p": casadi.vertcat(mirror.parameters, *gains.values()),
+                "p": casadi.vertcat(mirror.parameters, *gains.values(), numbers),
             },
             "rate": column([*scalars(velocity), *acceleration[6:], *scalars(memory_rate)]),
-            "measure": column([*acting, *acceleration[6:], *wrench, *center, *held]),
+            "measure": column([*acting, *acceleration[6:], *wrench, *center, *held, *lines]),
+            **more,
         }  # fmt: skip
 
     def function(self, name: str) -> Any:
@@ -170,8 +211,11 @@ class Program:
         from posture.engine.codegen import Hoisted, function_text, prepare_text
 
         hoisted = Hoisted()
-        wanted = [("rate", "a", self.formulas["inputs"], self.formulas["rate"])]
-        wanted.append(("measure", "b", self.formulas["inputs"], self.formulas["measure"]))
+        wanted = [
+            (name, prefix, self.formulas["inputs"], self.formulas[name])
+            for name, prefix in (("rate", "a"), ("measure", "b"), ("project", "e"), ("alarm", "f"))
+            if name in self.formulas
+        ]
         if adjoint:
             wanted.append(("adjoint", "d", *self._adjoint()))
         functions = [
@@ -185,6 +229,8 @@ class Program:
             "PARAMETERS": self.formulas["inputs"]["p"].numel(),
             "MEASURES": self.measures,
             "OUTPUTS": self.measures + 3,
+            "PROJECTED": int(self.elements.constrained),
+            "CABLES": len(self.elements.cables),
         }
         lines = [f"#define {name} {value}" for name, value in sizes.items()]
         texts = [(HERE / name).read_text(encoding="utf-8") for name in ("prelude.c", "runtime.c", "adjoint.c")]
@@ -192,6 +238,6 @@ class Program:
         return "\n".join([texts[0], *lines, prepare_text(hoisted), *functions, *after])
 
 
-def skeleton_of(body: Body) -> Skeleton:
+def skeleton_of(body: Body, apart: Collection[str] = ()) -> Skeleton:
     """The skeleton of a body whose root moves with the deck."""
-    return Skeleton(body.model, locked=body.locked, prescribed_base=True)
+    return Skeleton(body.model, locked=body.locked, prescribed_base=True, apart=apart)

@@ -38,6 +38,7 @@ typedef struct {
   int32_t *histogram;                                     /* runs x signals x (bins + 2) */
   double *ending;                                         /* runs x 3: end time, why, events */
   double *over_time;                                      /* rows x signals x 3: count, mean, M2 over runs, or NULL */
+  int64_t *stopped;                                       /* one run: steps done when a cable went taut or slack, or NULL */
 } Job;
 
 #define MOST_POINTS 16
@@ -209,6 +210,33 @@ static void observed(const Job *job, const real *k, const real *x, const real *c
   }
 }
 
+#if PROJECTED
+/* Lengths of rods and taut cables without what the integrator let them drift: two steps of Newton's method. */
+static void put_back(const real *k, real *x, const real *channels, double time) {
+  real s[PADDED], c[PADDED], out[2 * JOINTS + 1];
+  const real now = real_of(time);
+  for (int round = 0; round < 2; round++) {
+    sines(x, s, c, LANES == 1 ? PADDED : JOINTS);
+    project(k, x, s, c, channels, &now, out);
+    for (int i = 0; i < (round ? 2 : 1) * JOINTS; i++) x[i] = out[i];   /* speeds once the lengths are right */
+  }
+}
+#endif
+
+#if CABLES
+/* Whether a cable wants to go taut or slack at this state. */
+static int alarmed(const real *k, const real *x, const real *channels, double time) {
+  real s[PADDED], c[PADDED], out[CABLES];
+  const real now = real_of(time);
+  int found = 0;
+  sines(x, s, c, LANES == 1 ? PADDED : JOINTS);
+  alarm(k, x, s, c, channels, &now, out);
+  for (int i = 0; i < CABLES; i++)
+    for (int lane = 0; lane < LANES; lane++) found |= LANE(out[i], lane) > 0;
+  return found;
+}
+#endif
+
 /* ---------------------------------------------------------------- statistics while a run goes on */
 
 typedef struct {
@@ -316,7 +344,21 @@ EXPORT int64_t posture_run(const Job *job) {
       for (int i = 0; i < 9; i++) channels[0][i] = channels[2][i];
       channels_at(job, &waves, &deck, run, channels[1]);
       channels_at(job, &waves, &deck, run, channels[2]);
+#if CABLES
+      real before[STATES];
+      memcpy(before, x, sizeof before);
+#endif
       advance(k, x, channels[0], channels[1], channels[2], time, job->step);
+#if PROJECTED
+      put_back(k, x, channels[2], time + job->step);
+#endif
+#if CABLES
+      if (job->stopped && alarmed(k, x, channels[2], time + job->step)) {   /* the caller does this step */
+        memcpy(x, before, sizeof before);
+        *job->stopped = index;
+        break;
+      }
+#endif
     }
     if (job->final) store(job->final, run, job->used, STATES, 0, x, STATES);
   }

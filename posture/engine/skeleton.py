@@ -8,7 +8,7 @@ one build share a formula with. Only NumPy and Pinocchio are needed, so that a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +52,8 @@ class Skeleton:
     """Nodes of a model, parents first, and the 13 numbers of each (``FIELDS``).
 
     ``locked``: joint name to angle (rad) or travel (m). ``prescribed_base``: the first joint is a free-flyer that is
-    moved from outside; its link is the root. ``merge=False`` keeps triples apart (to measure what merging saves).
+    moved from outside; its link is the root. ``merge=False`` keeps triples apart (to measure what merging saves);
+    where something is fastened to the links of joints named in ``apart``, they keep frames of their own.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Skeleton:
         locked: Mapping[str, float] | None = None,
         prescribed_base: bool = False,
         merge: bool = True,
+        apart: Collection[str] = (),
     ) -> None:
         self.nq, self.nv = int(model.nq), int(model.nv)
         self.prescribed_base = prescribed_base
@@ -77,7 +79,7 @@ class Skeleton:
         joint = 1
         while joint < model.njoints:
             parent = int(model.parents[joint])
-            group = _triple(model, joint, children, held) if merge else ()
+            group = _triple(model, joint, children, held, apart) if merge else ()
             last = group[-1] if group else joint
             placement = model.jointPlacements[joint]
             frame, translation = np.array(placement.rotation), np.array(placement.translation)
@@ -125,11 +127,17 @@ class Skeleton:
             joint = last + 1
         self.nodes = tuple(nodes)
         self.values = _without_dust(np.array(rows))
+        self._carrier = {index: (node_of[index], align[index]) for index in range(1, model.njoints)}
 
     @property
     def structure(self) -> str:
         """Text that decides the formulas, apart from which numbers are zero."""
         return repr((self.nq, self.nv, self.prescribed_base, self.nodes))
+
+    def fasten(self, joint: int, point: Array) -> tuple[int, Array]:
+        """Node that moves with a joint's link, and a point of the joint's frame in that node's frame."""
+        node, own = self._carrier[joint]
+        return node, own.T @ point
 
     @property
     def angles(self) -> tuple[int, ...]:
@@ -149,7 +157,9 @@ def _revolute_axis(model: pin.Model, joint: int) -> tuple[int, ...]:
     return ("XYZ".index(name[-1]),) if name in ("JointModelRX", "JointModelRY", "JointModelRZ") else ()
 
 
-def _triple(model: pin.Model, joint: int, children: list[list[int]], held: Mapping[str, float]) -> tuple[int, ...]:
+def _triple(
+    model: pin.Model, joint: int, children: list[list[int]], held: Collection[str], apart: Collection[str]
+) -> tuple[int, ...]:
     """Three revolutes in a row that make a ball joint, or nothing."""
     group = (joint, joint + 1, joint + 2)
     if group[-1] >= model.njoints:
@@ -160,7 +170,7 @@ def _triple(model: pin.Model, joint: int, children: list[list[int]], held: Mappi
         empty = inertia.mass == 0 and not np.any(inertia.inertia)
         if not empty or children[index] != [index + 1] or not model.jointPlacements[index + 1].isIdentity(0.0):
             return ()
-    named = any(model.names[index] in held for index in group)
+    named = any(model.names[index] in held for index in group) or any(model.names[i] in apart for i in group[:2])
     return group if not named and all(axes) and len(set(axes)) == 3 else ()
 
 

@@ -8,7 +8,7 @@ Spatial rows are ordered angular, then linear. Arguments follow Pinocchio's q, v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from posture.engine.skeleton import FIELDS, Node, Skeleton
 from posture.engine.spatial import Full, Ldl, Matrix, Planar, Rotation, Scalar, Vector
 
 ZERO = [0.0, 0.0, 0.0]
+Pulls = Mapping[int, tuple[Vector, Vector]]  # by node: moment about its joint and force from outside, node's axes
 
 
 @dataclass
@@ -105,7 +106,9 @@ class Mirror:
 
     # ------------------------------------------------------------ dynamics
 
-    def _kinematics(self, q: Vector, v: Vector, base: Base, sines: dict[int, tuple[Scalar, Scalar]] | None) -> _Pass:
+    def _kinematics(
+        self, q: Vector, v: Vector, base: Base, sines: dict[int, tuple[Scalar, Scalar]] | None, pulls: Pulls | None
+    ) -> _Pass:
         """Velocities of all links and everything that depends on them but not on accelerations."""
         if sines is None:
             sines = {index: (casadi.sin(q[index]), casadi.cos(q[index])) for index in self.skeleton.angles}
@@ -130,16 +133,27 @@ class Mirror:
             state.turns.append(motion.turns)
             _, moment, inertia = self._inertia(index)
             w = state.spin[-1]
-            state.force.append((sp.cross(w, sp.times(inertia, w)), sp.cross(w, sp.cross(w, moment))))
+            turned, pushed = sp.cross(w, sp.times(inertia, w)), sp.cross(w, sp.cross(w, moment))
+            if pulls and index in pulls:
+                turned, pushed = (
+                    sp.minus(own, outer) for own, outer in zip((turned, pushed), pulls[index], strict=True)
+                )
+            state.force.append((turned, pushed))
         return state
 
     def inverse(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], base: Base | None = None, sines: Any = None
+        self,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        a: Sequence[Scalar],
+        base: Base | None = None,
+        sines: Any = None,
+        pulls: Pulls | None = None,
     ) -> tuple[Vector, Vector]:
         """Generalised forces (nv; also of locked joints, zero of a prescribed base) and root wrench (force, moment)."""
         base = base or Base.still()
         q, v, a = list(q), list(v), list(a)
-        state = self._kinematics(q, v, base, sines)
+        state = self._kinematics(q, v, base, sines, pulls)
         turning: list[Vector] = []
         origin: list[Vector] = []
         wrench: list[tuple[Vector, Vector]] = []
@@ -188,12 +202,13 @@ class Mirror:
         tau: Sequence[Scalar],
         base: Base | None = None,
         sines: Any = None,
+        pulls: Pulls | None = None,
     ) -> tuple[Vector, Vector]:
         """Accelerations (nv; zero at locked joints and a prescribed base) and root wrench (force, moment)."""
         base = base or Base.still()
         q, v, tau = list(q), list(v), list(tau)
         nodes = self.skeleton.nodes
-        state = self._kinematics(q, v, base, sines)
+        state = self._kinematics(q, v, base, sines, pulls)
         bodies = []
         for index in range(len(nodes)):
             mass, moment, inertia = self._inertia(index)
@@ -260,6 +275,21 @@ class Mirror:
             else:
                 mass, total = mass + masses[index], sp.add(total, moment)
         return [value / mass for value in total]
+
+    def point(self, index: int, local: Vector, q: Vector, sines: dict[int, tuple[Scalar, Scalar]]) -> Vector:
+        """Place in the root frame (m) of a point of a node's frame."""
+        place, still = list(local), [0.0] * self.skeleton.nv
+        while index >= 0:
+            motion = self._motion(self.skeleton.nodes[index], q, still, sines)
+            place = sp.add(self._numbers[index][10:], motion.shift, sp.up(motion.turns, place))
+            index = self.skeleton.nodes[index].parent
+        return place
+
+    def in_node(self, index: int, vector: Vector, q: Vector, sines: dict[int, tuple[Scalar, Scalar]]) -> Vector:
+        """Components of a vector of the root frame along a node's axes."""
+        node = self.skeleton.nodes[index]
+        carried = vector if node.parent < 0 else self.in_node(node.parent, vector, q, sines)
+        return sp.down(self._motion(node, q, [0.0] * self.skeleton.nv, sines).turns, carried)
 
     # ------------------------------------------------------------ joint coordinates and link directions
 
