@@ -401,7 +401,15 @@ def _from_table(
         forces, moments = [part[0] for part in parts], [part[1] for part in parts]
         places = [(0.0, 0.0)] if len(plates) == 1 else list(origins or [])
         cop, force = center_of_pressure_of_plates(forces, moments, origins=places, surface=surface)
-        return Recording(name, rate, cop, force, notes=(f"COP from forces and moments of {len(plates)} plate(s)",))
+        note = f"COP from forces and moments of {len(plates)} plate(s)"
+        if len(plates) == 1:
+            return Recording(name, rate, cop, force, notes=(note,))
+        own = [
+            center_of_pressure_of_plates([push], [turn], origins=[place], surface=surface)
+            for push, turn, place in zip(forces, moments, places, strict=True)
+        ]
+        used = _stood_on([(load, pressure) for pressure, load in own], force)
+        return Recording(name, rate, cop, force, _feet(used, force), (note,))
     raise RecordingError(
         f"{path}: neither COP (x, y) nor raw plate columns (fx fy fz mx my, or fx1 … my2) were found among "
         f"{', '.join(header[:12])}; map them, as in x=AP y=ML"
@@ -434,6 +442,23 @@ def _from_pds(name: str, rate: float, part: dict[str, Array]) -> Recording:
         feet[foot] = {"share": share, "cop": own}
         cop += share[:, None] * own
     return Recording(name, rate, cop, total, feet, ("COP from two plates",))
+
+
+def _stood_on(plates: Sequence[tuple[Array, Array]], total: Array) -> list[tuple[Array, Array]]:
+    """Those of the plates, each load (n, N) and COP (n × 2, m), that carry somebody."""
+    return [plate for plate in plates if np.nanmean(plate[0]) > UNLOADED * np.nanmean(total)]
+
+
+def _feet(used: Sequence[tuple[Array, Array]], total: Array) -> dict[str, dict[str, Array]]:
+    """Share of the load and COP of each foot on two plates, left being the larger y; nothing on another number."""
+    if len(used) != 2:
+        return {}
+    order = sorted(used, key=lambda plate: float(np.nanmean(plate[1][:, 1])))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            foot: {"share": load / total, "cop": own}
+            for foot, (load, own) in zip(("right", "left"), order, strict=True)
+        }
 
 
 # ---------------------------------------------------------------- C3D
@@ -470,19 +495,12 @@ def _read_c3d(path: Path, forward: str) -> Recording:
         feet.append((load, own))
     with np.errstate(divide="ignore", invalid="ignore"):
         cop = weighted / total[:, None]
-    used = [part for part in feet if part[0].mean() > UNLOADED * total.mean()]
-    named = {}
-    if len(used) == 2:
-        order = sorted(used, key=lambda part: float(np.nanmean(part[1][:, 1])))
-        named = {
-            foot: {"share": load / total, "cop": own}
-            for foot, (load, own) in zip(("right", "left"), order, strict=True)
-        }
+    used = _stood_on(feet, total)
     return Recording(
         path.stem,
         rate,
         cop,
         total,
-        named,
+        _feet(used, total),
         (f"COP from {len(used)} plate(s) of a C3D file, person facing lab {forward}",),
     )

@@ -203,9 +203,18 @@ def test_raw_plates_in_tables(tmp_path: Path) -> None:
         for column, axis in enumerate("xyz"):
             two |= {f"F{axis}{plate}[N]": share * force[:, column], f"M{axis}{plate}[Nm]": own[:, column]}
     path = write_table(tmp_path / "two.csv", two)
-    np.testing.assert_allclose(read_recording(path, origins=origins).cop, cop, atol=1e-8)
+    both = read_recording(path, origins=origins)
+    np.testing.assert_allclose(both.cop, cop, atol=1e-8)
+    assert both.feet["left"]["share"].mean() == pytest.approx(0.5)
+    np.testing.assert_allclose(both.feet["left"]["cop"], cop, atol=1e-8)
     with pytest.raises(RecordingError, match="not where they are"):
         read_recording(path)
+    lifted = (time > 20) & (time < 21)  # all weight on the right plate for a second: their sum shows nothing
+    for axis in ("Fx1[N]", "Fy1[N]", "Fz1[N]", "Mx1[Nm]", "My1[Nm]"):
+        other = axis.replace("1", "2")
+        two |= {axis: np.where(lifted, 0.02, 1.0) * two[axis], other: np.where(lifted, 1.98, 1.0) * two[other]}
+    with pytest.raises(RecordingError, match="the left foot carries less than 5 %"):
+        read_recording(write_table(tmp_path / "lifted.csv", two), origins=origins)
 
 
 def test_c3d_force_plates(tmp_path: Path) -> None:
