@@ -300,11 +300,12 @@ class Plan:
 
     def statistics(self) -> Statistics:
         """Empty statistics for the plan's signals."""
-        joints, states, held = self.program.joints, self.program.states, len(self.program.locked)
+        joints, states = self.program.joints, self.program.states
+        between = self.program.measures - (2 * joints + 9)  # holding moments and elements, before the pressure
         columns = []
         for name in self.signals:
             offset = SIGNALS[name][0]
-            columns.append(states + 2 * joints + offset + (held if offset > 8 else 0))
+            columns.append(states + 2 * joints + offset + (between if offset > 8 else 0))
         low, high = (np.array([SIGNALS[name][which] for name in self.signals]) for which in (1, 2))
         return Statistics(columns, low, high, BINS, self.refractory)
 

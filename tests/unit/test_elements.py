@@ -404,7 +404,7 @@ to = { link = "body_2", point = [0.0, 0.0, 0.3] }
 )
 def test_an_ensemble_has_the_elements_of_its_scenario(tmp_path, kind: str, law: str):
     scenario = parse_scenario(HARNESSED % (kind, law), tmp_path / "s.toml")
-    plan = Plan(scenario, 3, {}, 5, signals=("com_x",))
+    plan = Plan(scenario, 3, {}, 5, signals=("com_x", "cop_x"))
     machine = machine_for(plan.program, "vm")
     batch, _ = plan.batch(range(3))
     states, outputs = machine.trajectories(batch)
@@ -419,9 +419,8 @@ def test_an_ensemble_has_the_elements_of_its_scenario(tmp_path, kind: str, law: 
     assert max(pulls) > 5
     found = plan.statistics()
     machine.gather(batch, found)
-    com = np.concatenate([outputs[run, :, 2 * joints + 6] for run in range(3)])
-    assert found.moments[:, 0, 0].sum() == len(com)
-    assert np.average(found.moments[:, 0, 1]) == pytest.approx(com.mean(), rel=1e-9)
+    expected = np.concatenate([block["position_cop_on_deck"].values[:, 0] for block in single])
+    np.testing.assert_allclose(found.moments[2, :, 1], (outputs[2, :, 2 * joints + 6].mean(), expected.mean()))
 
 
 def test_a_run_of_an_ensemble_whose_rod_cannot_be_is_named(tmp_path):
