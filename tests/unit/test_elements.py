@@ -399,13 +399,17 @@ to = { link = "body_2", point = [0.0, 0.0, 0.3] }
 
 
 @pytest.mark.parametrize(
-    ("kind", "law"),
-    [("ligament", "stiffness = 400.0\nrest_length = 0.3"), ("cable", "length = 0.362"), ("rod", "")],
+    ("kind", "law", "engine"),
+    [
+        ("ligament", "stiffness = 400.0\nrest_length = 0.3", "vm"),
+        ("cable", "length = 0.362", "vm"),
+        ("rod", "", "compiled"),
+    ],
 )
-def test_an_ensemble_has_the_elements_of_its_scenario(tmp_path, kind: str, law: str):
+def test_an_ensemble_has_the_elements_of_its_scenario(tmp_path, kind: str, law: str, engine: str):
     scenario = parse_scenario(HARNESSED % (kind, law), tmp_path / "s.toml")
     plan = Plan(scenario, 3, {}, 5, signals=("com_x", "cop_x"))
-    machine = machine_for(plan.program, "vm")
+    machine = machine_for(plan.program, engine)
     batch, _ = plan.batch(range(3))
     states, outputs = machine.trajectories(batch)
     joints, pulls = plan.program.joints, []
