@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from posture.gait_trial import Trial
+from posture.gait_trial import Trial, cycle_table
 from posture.results import export, save, write_text
 
 WORDS = {
@@ -54,6 +54,11 @@ def write_trial(trial: Trial, folder: Path, *, title: str) -> dict[str, str]:
     save(trial.dataset, folder / files["result"])
     export(trial.dataset, folder / files["angles"])
     export(trial.dataset, folder / files["torques"], variables=["joint_torque"])
+    if trial.quality["cycles"]:
+        files["cycles"] = "cycles.csv"
+        titles, table = cycle_table(trial)
+        rows = (",".join(f"{value:.7g}" for value in row) for row in table)
+        write_text(folder / files["cycles"], "\n".join([",".join(titles), *rows]) + "\n")
     figures = {"joints": joint_curves(trial), "ground": ground_curves(trial), "markers": marker_curves(trial)}
     for name, figure in figures.items():
         files[name] = f"{name}.svg"
@@ -97,6 +102,10 @@ def _rows(quality: dict[str, Any]) -> list[tuple[str, str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_shown(item) for item in value)
+    if isinstance(value, tuple):
+        return " to ".join(_shown(item) for item in value)
     return f"{value:.4g}" if isinstance(value, float) else str(value).replace("_", " ")
 
 

@@ -24,14 +24,16 @@ import pinocchio as pin
 import xarray as xr
 from numpy.typing import NDArray
 
-from posture.body import Body
+from posture.body import STANDARD_GRAVITY, Body
 from posture.errors import MotionError, find_name
 from posture.inverse import coordinate_names, from_pinocchio, generalized_forces, states, total_wrench
+from posture.kinematics import tree_of
 from posture.markers import Fit, MarkerSet, check_labels, fit_markers
 from posture.motion_files import Markers, PlateRecord, plausible
 from posture.plates import (
     assign_feet,
     center_of_pressure,
+    check_cover,
     check_feet,
     check_plates,
     contacts,
@@ -53,6 +55,9 @@ FEET = (
 )
 TOES = {"left_hindfoot": "left_forefoot", "right_hindfoot": "right_forefoot", "calcn_l": "toes_l", "calcn_r": "toes_r"}
 STEP = 0.001  # s
+# Plates err by 2 % and good recordings agree with their motion to about 5 % of body weight; beyond these shares of it
+# something is wrong that a note should name.
+WRONG_MASS, WRONG_CLOCK = 0.06, 0.10
 FILTERS = ("ssa", "lowpass")
 
 
@@ -157,15 +162,17 @@ def analyse_gait(
     method = sharing or ("corrected" if plates is not None else "smooth")
     shares = share(time, total, spans, measured, method=method)
     gap, air = sharing_residual(total, shares, time, spans)
-    quality |= {"sharing": method, "sharing_gap": gap, "load_in_swing": air} | _wrench_quality(
-        total, measured, spans, time
-    )
+    quality |= {"sharing": method, "sharing_gap": gap, "load_in_swing": air}
+    if measured is not None:
+        against, doubts = _against_plates(total, measured, spans, time, body.mass)
+        quality |= against
+        notes += doubts
     applied = {links[side]: values for side, values in shares.items()}
     forces = generalized_forces(body, motion, applied)
     standing = np.logical_or.reduce([_inside(time, spans[side]) for side in spans])
     quality["root_residual_force_n"] = _rms(forces[standing, :3])
     quality["root_residual_moment_nm"] = _rms(forces[standing, 3:6])
-    quality["cycles"] = {side: _cycles(spans[side], time) for side in spans}
+    quality["cycles"] = {side: found for side in spans if (found := _cycles(spans[side], time))}
     if confirm:
         tell("running forward")
         quality["forward"] = _confirm(body, trajectory, time)
@@ -238,6 +245,7 @@ def _ground(
             )
         return None, moving, ["contacts come from the feet's motion; there are no plates"]
     notes = check_plates(plates, mass=body.mass)
+    check_cover(plates, frames)
     middles = {side: (frames, middle) for side, (_, _, middle) in paths.items()}
     spans = contacts(plates)
     if set(plates.names) != set(paths):
@@ -255,26 +263,37 @@ def _ground(
     return measured, spans, notes
 
 
-def _wrench_quality(
+def _against_plates(
     total: Array,
-    measured: Mapping[str, Array] | None,
+    measured: Mapping[str, Array],
     spans: Mapping[str, list[tuple[float, float]]],
     time: Array,
-) -> dict[str, Any]:
-    """How far the plates are from what the motion needs, while they see every foot that stands."""
-    if measured is None:
-        return {}
+    mass: float,
+) -> tuple[dict[str, Any], list[str]]:
+    """How far the plates are from what the motion needs, while they see every foot that stands; and what that says."""
     seen = np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in measured.values()])
     seen &= np.logical_or.reduce([_inside(time, spans[side]) for side in spans])
     if not seen.any():
-        return {}
+        return {}, ["there is no time at which the plates see every foot that stands"]
     gap = (total - sum(measured.values()))[seen]
     # moments about the world's origin grow with the way walked: tell them about the place of the load
     place = np.column_stack((-total[seen, 4], total[seen, 3], np.zeros(seen.sum()))) / total[seen, 2:3]
-    return {
+    found = {
         "plates_minus_motion_force_n": _rms(gap[:, :3]),
         "plates_minus_motion_moment_nm": _rms(gap[:, 3:] - np.cross(place, gap[:, :3])),
     }
+    missing, uneven = gap[:, 2].mean() / STANDARD_GRAVITY, found["plates_minus_motion_force_n"] / mass
+    if abs(missing) > WRONG_MASS * mass:
+        return found, [
+            f"the plates carry {abs(missing):.1f} kg {'less' if missing > 0 else 'more'} on average than the body of "
+            f"{mass:.1f} kg needs; check the mass and the plates' scale"
+        ]
+    if uneven > WRONG_CLOCK * STANDARD_GRAVITY:
+        return found, [
+            f"plates and motion differ by {found['plates_minus_motion_force_n']:.0f} N rms; check that markers and "
+            "plates share their clock, rates and axes"
+        ]
+    return found, []
 
 
 def _confirm(body: Body, trajectory: SplineTrajectory, time: Array) -> dict[str, Any]:
@@ -336,3 +355,23 @@ def over_cycle(dataset: xr.Dataset, name: str, joint: str, cycle: tuple[float, f
     """A joint's variable at 0 … 100 % of a cycle (start and end in s)."""
     at = np.linspace(*cycle, count)
     return np.asarray(np.interp(at, dataset.time.values, dataset[name].sel(joint=joint).values))
+
+
+def cycle_table(trial: Trial) -> tuple[list[str], Array]:
+    """Titles and columns (101 × …) over 0 … 100 % of every cycle of each leg, with the signs of the joints.
+
+    Angle (°), moment (N·m/kg) and power (W/kg) of each turning joint, titled side_number.joint.quantity.
+    """
+    quantities = {
+        "angle_deg": ("joint_position", 180 / np.pi),
+        "moment_nm_per_kg": ("joint_torque", 1 / trial.body.mass),
+        "power_w_per_kg": ("joint_power", 1 / trial.body.mass),
+    }
+    titles, columns = ["percent"], [np.arange(101.0)]
+    for side, cycles in trial.quality["cycles"].items():
+        for number, cycle in enumerate(cycles, start=1):
+            for joint, slides in zip(trial.body.joint_names, tree_of(trial.body).slides, strict=True):
+                for title, (variable, scale) in quantities.items() if not slides else ():
+                    titles.append(f"{side}_{number}.{joint}.{title}")
+                    columns.append(scale * over_cycle(trial.dataset, variable, joint, cycle))
+    return titles, np.column_stack(columns)

@@ -83,6 +83,10 @@ class Table:
         )
         return np.asarray(self.values[:, at])
 
+    def angle(self, name: str) -> Array:
+        """One column that holds an angle, in rad whatever the file holds."""
+        return np.radians(self[name]) if self.in_degrees else self[name]
+
 
 @dataclass(frozen=True)
 class PlateRecord:
@@ -142,11 +146,19 @@ def read_markers(path: str | Path, *, axes: str, unit: str | None = None) -> Mar
         raise MotionError(f"{path}: the file does not say its unit of length; give it (m, mm, cm)")
     turn = axes_matrix(axes, where=str(path))
     scale = unit_factor(unit, where=str(path))
-    found = Markers(_even_time(time, path), names, positions @ turn.T * scale, str(path))
+    _check_unique(names, "marker", path)
+    # Many systems write zeros for a marker they lost; a place with one coordinate missing is no place.
+    lost = (positions == 0).all(axis=2) | ~np.isfinite(positions).all(axis=2)
+    positions[lost] = 0.0
+    places = positions @ turn.T * scale
+    places[lost] = np.nan
+    return Markers(_even_time(time, path), names, places, str(path))
+
+
+def _check_unique(names: Sequence[str], what: str, path: Path) -> None:
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise MotionError(f"{path}: marker {twice!r} stands twice; names must be unique")
-    return found
+        raise MotionError(f"{path}: {what} {twice!r} stands twice; names must be unique")
 
 
 def _existing(path: str | Path, kinds: tuple[str, ...]) -> Path:
@@ -182,15 +194,21 @@ def _number(text: str, path: Path, line: int) -> float:
 
 
 def _rows(lines: list[str], first: int, width: int, path: Path, separator: str | None) -> Array:
-    """Numbers of the table that starts at line index ``first``; empty cells are NaN, short rows are padded with NaN."""
+    """Numbers of the table that starts at line index ``first``; empty cells are NaN.
+
+    With a ``separator`` a row may end early, where the last cells are empty. Without one, cells stand between blanks,
+    and a row that has too few of them must be separated by tabs.
+    """
     rows = []
     for offset, line in enumerate(lines[first:], start=first + 1):
         if not line.strip():
             continue
-        cells = line.rstrip("\r\n").split(separator)
+        cells = line.split(separator)
+        if separator is None and len(cells) != width:
+            cells = line.split("\t")
         while len(cells) > width and not cells[-1].strip():
             cells.pop()
-        if len(cells) > width:
+        if len(cells) > width or (separator is None and len(cells) < width):
             raise MotionError(f"{path}, line {offset}: {len(cells)} cells, but the header names {width} columns")
         rows.append([_number(cell, path, offset) for cell in cells] + [np.nan] * (width - len(cells)))
     if len(rows) < 2:
@@ -202,24 +220,23 @@ def _read_trc(path: Path) -> tuple[Array, list[str], Array, str | None]:
     lines = _lines(path)
     if len(lines) < 7 or not lines[0].startswith("PathFileType"):
         raise MotionError(f"{path}: not a TRC file; its first line must start with PathFileType")
-    header = dict(zip(lines[1].split(), lines[2].split(), strict=False))
+    header = dict(zip(lines[1].split(), lines[2].split(), strict=False))  # blanks, tabs or two tabs between
     names = [name.strip() for name in lines[3].rstrip().split("\t")[2:] if name.strip()]
     try:
-        promised, frames, rate = int(header["NumMarkers"]), int(header["NumFrames"]), float(header["DataRate"])
+        promised, frames, rate = (float(header[key]) for key in ("NumMarkers", "NumFrames", "DataRate"))
     except (KeyError, ValueError):
         raise MotionError(f"{path}, lines 2 and 3: DataRate, NumFrames and NumMarkers are needed as numbers") from None
     if promised != len(names):
-        raise MotionError(f"{path}: the header promises {promised} markers, line 4 names {len(names)}")
+        raise MotionError(f"{path}: the header promises {promised:g} markers, line 4 names {len(names)}")
     table = _rows(lines, 5, 2 + 3 * len(names), path, "\t")
     if len(table) != frames:
         raise MotionError(
-            f"{path}: the header promises {frames} frames, the file holds {len(table)}; it may be cut short"
+            f"{path}: the header promises {frames:g} frames, the file holds {len(table)}; it may be cut short"
         )
     time = table[:, 1]
     _check_rate(time, rate, path)
-    positions = table[:, 2:].reshape(len(table), len(names), 3)
-    positions[(positions == 0).all(axis=2)] = np.nan  # many systems write zeros for a marker they lost
-    return time, names, positions, header.get("Units")
+    unit = header.get("Units", "")  # where it is left empty, the next number takes its place
+    return time, names, table[:, 2:].reshape(len(table), len(names), 3), unit if unit.isalpha() else None
 
 
 def _check_rate(time: Array, rate: float, path: Path) -> None:
@@ -250,8 +267,10 @@ def _read_csv(path: Path) -> tuple[list[str], Array]:
     lines = _lines(path)
     names = next(csv.reader([lines[0]])) if lines else []
     names = [name.strip() for name in names]
+    while names and not names[-1]:
+        names.pop()
     if not names or names[0].lower() not in ("time", "time_s", "t"):
-        raise MotionError(f"{path}: the first line must name the columns, beginning with time")
+        raise MotionError(f"{path}: the first line must name the columns, beginning with time, between commas")
     return names[1:], _rows(lines, 1, len(names), path, ",")
 
 
@@ -272,16 +291,24 @@ def read_table(path: str | Path) -> Table:
     path = _existing(path, (".mot", ".sto", ".csv"))
     if path.suffix.lower() == ".csv":
         names, table = _read_csv(path)
+        _check_unique(names, "column", path)
         return Table(_even_time(table[:, 0], path), names, table[:, 1:], False, str(path))
-    lines = _lines(path)
+    lines = [line.rstrip() for line in _lines(path)]
     end = next((row for row, line in enumerate(lines[:200]) if line.strip().lower() == "endheader"), None)
     if end is None or end + 1 >= len(lines):
         raise MotionError(f"{path}: not a MOT or STO file; a line 'endheader' must come before the table")
     degrees = any(line.replace(" ", "").lower().startswith("indegrees=yes") for line in lines[:end])
-    names = lines[end + 1].split()
+    titles = next((row for row in range(end + 1, len(lines)) if lines[row]), end + 1)
+    names = lines[titles].split()
     if not names or names[0].lower() != "time":
-        raise MotionError(f"{path}, line {end + 2}: the first column must be time")
-    table = _rows(lines, end + 2, len(names), path, None)
+        raise MotionError(f"{path}, line {titles + 1}: the first column must be time")
+    _check_unique(names, "column", path)
+    table = _rows(lines, titles + 1, len(names), path, None)
+    promised = next((line[6:] for line in lines[:end] if line.lower().startswith("nrows=")), "")
+    if promised.strip().isdecimal() and len(table) < int(promised):
+        raise MotionError(
+            f"{path}: the header promises {int(promised)} rows, the file holds {len(table)}; it may be cut short"
+        )
     return Table(_even_time(table[:, 0], path), names[1:], table[:, 1:], degrees, str(path))
 
 

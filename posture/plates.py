@@ -73,6 +73,18 @@ def check_plates(record: PlateRecord, *, mass: float | None = None) -> list[str]
     return notes
 
 
+def check_cover(record: PlateRecord, frames: Array) -> None:
+    """Refuse plates that were not recorded as long as the markers (at times ``frames``, s)."""
+    slack = float(np.median(np.diff(frames))) + float(np.median(np.diff(record.time)))
+    if record.time[0] > frames[0] + slack or record.time[-1] < frames[-1] - slack:
+        start, end = max(record.time[0], frames[0]), min(record.time[-1], frames[-1])
+        cure = f"keep the part that both hold (--between {start:g} {end:g})" if end > start else "they share no time"
+        raise MotionError(
+            f"{record.source or 'plates'}: recorded from {record.time[0]:g} to {record.time[-1]:g} s, the markers from "
+            f"{frames[0]:g} to {frames[-1]:g} s; {cure}, or correct a sampling rate"
+        )
+
+
 def contacts(record: PlateRecord, *, threshold: float = THRESHOLD) -> Spans:
     """Landing and leaving times (s) under each plate; ±inf for a foot that stands when the record begins or ends."""
     time = record.time
@@ -191,14 +203,16 @@ def events_from_motion(time: Array, heel: Array, toe: Array, pelvis: Array) -> l
     """Contacts of one foot from the places (n × 3, m) of its heel and toe and of the pelvis.
 
     It lands when the heel is farthest ahead of the pelvis and leaves when the toe is farthest behind
-    (coordinate-based method of Zeni, Richards and Higginson 2008).
+    (coordinate-based method of Zeni, Richards and Higginson 2008). Ahead is where the foot points on average, on a
+    treadmill and in any direction of the room; where the pelvis goes, if heel and toe are one point.
     """
     from scipy.signal import find_peaks
 
-    ahead = heel[:, 0] - pelvis[:, 0]
-    behind = pelvis[:, 0] - toe[:, 0]
-    if np.mean(np.diff(pelvis[:, 0])) < 0:  # walking towards -X
-        ahead, behind = -ahead, -behind
+    pointing = np.mean(toe - heel, axis=0)[:2]
+    if np.linalg.norm(pointing) < 0.02:
+        pointing = (pelvis[-1] - pelvis[0])[:2]
+    forward = pointing / max(float(np.linalg.norm(pointing)), 1e-12)
+    ahead, behind = (heel - pelvis)[:, :2] @ forward, (pelvis - toe)[:, :2] @ forward
     rate = 1 / float(np.median(np.diff(time)))
     space = max(1, int(0.5 * rate))
     landings = time[find_peaks(ahead, distance=space, prominence=0.05)[0]]

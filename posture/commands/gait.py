@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from posture.commands import AddCommand, show
+from posture.commands import AddCommand, as_lines, show
 from posture.errors import MotionError
 
 STAGES = {
@@ -140,16 +141,20 @@ def _guess(path: Path) -> dict[str, str] | None:
 def _check(chosen: argparse.Namespace, body: Any, marker_set: Any) -> int:
     from posture.markers import check_labels
     from posture.motion_files import plausible
-    from posture.plates import check_plates, contacts
+    from posture.plates import check_cover, check_plates, contacts
 
     markers, plates = _recordings(chosen)
-    notes = [*plausible(markers), *check_labels(body, marker_set, markers)]
+    notes = [*plausible(markers, height=body.person and body.person.height), *check_labels(body, marker_set, markers)]
     found: dict[str, Any] = {"frames": len(markers.time), "rate_hz": markers.rate, "markers": len(markers.names)}
     if plates is not None:
         notes += check_plates(plates, mass=body.mass)
-        found["contacts_s"] = contacts(plates)
+        check_cover(plates, markers.time)
+        found["contacts_s"] = {
+            name: [tuple(round(edge, 3) if math.isfinite(edge) else None for edge in span) for span in spans]
+            for name, spans in contacts(plates).items()
+        }
     found["notes"] = notes
-    show(found, chosen, [f"{key}: {value}" for key, value in found.items() if value != []] + ["no error found"])
+    show(found, chosen, [*_lines(found), "no error found"])
     return 0
 
 
@@ -176,7 +181,7 @@ def _angles(chosen: argparse.Namespace, body: Any, marker_set: Any) -> int:
     export(dataset, path, variables=list(variables))
     rms = round(1000 * float(fit.rms.mean()), 3)
     found = {"angles": str(path), "marker_rms_mm": rms, "gaps": gaps.sentence(), "notes": notes}
-    show(found, chosen, [f"{key.replace('_', ' ')}: {value}" for key, value in found.items() if value != []])
+    show(found, chosen, _lines(found))
     return 0
 
 
@@ -202,9 +207,14 @@ def _run(chosen: argparse.Namespace, body: Any, marker_set: Any) -> int:
         tell=lambda text: print(f"posture: {text}", file=sys.stderr, flush=True),
     )
     files = write_trial(trial, chosen.out, title=f"{chosen.markers.stem}: walking trial")
-    lines = [f"{key.replace('_', ' ')}: {value}" for key, value in trial.quality.items() if value != []]
-    show(trial.quality | {"files": files}, chosen, [*lines, f"open {files['report']} in a browser"])
+    show(trial.quality | {"files": files}, chosen, [*_lines(trial.quality), f"open {files['report']} in a browser"])
     return 0
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    """Each thing found in a line, notes in one each."""
+    notes = [f"note: {note}" for note in found.get("notes", [])]
+    return as_lines({name: value for name, value in found.items() if name != "notes"}) + notes
 
 
 def _example(chosen: argparse.Namespace) -> int:
