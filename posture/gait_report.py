@@ -20,6 +20,7 @@ WORDS = {
     "marker_rms_worst_frame_mm": "marker distance in the worst frame, rms mm",
     "marker_worst": "worst markers, rms mm",
     "fit_converged_percent": "frames whose fit converged, %",
+    "round_trip": "inverse to forward dynamics and back, acceleration, largest rad/s²",
     "sharing": "double support shared by",
     "sharing_gap": "sum of feet minus total, largest (N, N·m)",
     "load_in_swing": "load on a foot in the air, largest (N, N·m)",
@@ -36,6 +37,7 @@ WORDS = {
     "step_residual": "forward run: equation of a step holds to",
     "without_controller_within_1_deg_s": "without controller within 1° for, s",
     "duration_s": "duration, s",
+    "error_growth_exponent": "without controller a small error grows over the record by e to the power of",
 }
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
@@ -93,7 +95,7 @@ def _rows(quality: dict[str, Any]) -> list[tuple[str, str]]:
         if key == "forward":
             rows += [(name, _shown(item)) for name, item in value.items()]
         elif isinstance(value, dict):
-            rows.append((key, "; ".join(f"{name}: {_shown(item)}" for name, item in value.items())))
+            rows.append((key, "; ".join(f"{name.replace('_', ' ')}: {_shown(item)}" for name, item in value.items())))
         else:
             rows.append((key, _shown(value)))
     return rows

@@ -43,7 +43,7 @@ from posture.plates import (
 from posture.results import make_dataset, provenance
 from posture.sharing import share, sharing_residual
 from posture.signals import Smoothing, SplineTrajectory, fill_gaps, lowpass, spline, ssa
-from posture.track import Tracker, track
+from posture.track import Tracker, growth_rates, round_trip, track
 
 Array = NDArray[np.floating]
 Tell = Callable[[str], None]
@@ -138,7 +138,7 @@ def analyse_gait(
     if smoothing == "ssa":
         tell("smoothing markers")
         markers, first = _smooth_markers(markers)
-        quality["marker_filter"] = _told(first)
+        quality["marker_filter"] = _told(first, "m")
     tell("fitting the body")
     fit = fit_markers(body, marker_set, markers)
     quality |= _marker_quality(fit)
@@ -146,7 +146,7 @@ def analyse_gait(
     values = from_pinocchio(fit.configuration)
     if smoothing == "ssa":
         values, second = ssa(values, markers.rate, names=coordinate_names(body))
-        quality["coordinate_filter"] = _told(second)
+        quality["coordinate_filter"] = _told(second, "rad_or_m")
     else:
         values = lowpass(values, markers.rate, cutoff)
         quality["coordinate_filter"] = f"Butterworth, fourth order, no delay, {cutoff:g} Hz"
@@ -155,6 +155,7 @@ def analyse_gait(
     time = time[time <= markers.time[-1] + 1e-12]
     tell("inverse dynamics")
     motion = states(trajectory, time)
+    quality["round_trip"] = _short(round_trip(body, motion))
     total = total_wrench(body, motion)
     paths = foot_paths(body, fit, links)
     measured, spans, more = _ground(plates, time, markers.time, fit, paths, body, plate_cutoff)
@@ -162,7 +163,7 @@ def analyse_gait(
     method = sharing or ("corrected" if plates is not None else "smooth")
     shares = share(time, total, spans, measured, method=method)
     gap, air = sharing_residual(total, shares, time, spans)
-    quality |= {"sharing": method, "sharing_gap": gap, "load_in_swing": air}
+    quality |= {"sharing": method, "sharing_gap": _short(gap), "load_in_swing": _short(air)}
     if measured is not None:
         against, doubts = _against_plates(total, measured, spans, time, body.mass)
         quality |= against
@@ -202,7 +203,7 @@ def _smooth_markers(markers: Markers) -> tuple[Markers, Smoothing]:
     return replace(markers, positions=positions), found
 
 
-def _told(found: Smoothing) -> dict[str, Any]:
+def _told(found: Smoothing, unit: str) -> dict[str, Any]:
     name, most = found.worst()
     return {
         "method": "SSA",
@@ -210,7 +211,7 @@ def _told(found: Smoothing) -> dict[str, Any]:
         "rank_median": int(np.median(found.rank)),
         "rank_largest": int(found.rank.max()),
         "removed_most": name,
-        "removed_rms": float(f"{most:.4g}"),
+        f"removed_rms_{unit}": _short(most),
     }
 
 
@@ -299,15 +300,18 @@ def _against_plates(
 def _confirm(body: Body, trajectory: SplineTrajectory, time: Array) -> dict[str, Any]:
     run = track(body, trajectory, time, tracker=Tracker())
     free = track(body, trajectory, time)
+    duration = float(time[-1] - time[0])
+    sparse = time[:: max(1, round(0.05 / (time[1] - time[0])))]
     return {
         "tracked_whole": run.stopped is None,
-        "position_error_m": float(np.abs(run.position_error).max()),
-        "angle_error_rad": float(np.abs(run.attitude_error).max()),
-        "controller_force_n": float(np.abs(run.force).max()),
-        "controller_torque_nm": float(np.abs(run.torque).max()),
-        "step_residual": float(run.residual.max()),
-        "without_controller_within_1_deg_s": free.time_within(np.radians(1)),
-        "duration_s": float(time[-1] - time[0]),
+        "position_error_m": _short(np.abs(run.position_error).max()),
+        "angle_error_rad": _short(np.abs(run.attitude_error).max()),
+        "controller_force_n": _short(np.abs(run.force).max()),
+        "controller_torque_nm": _short(np.abs(run.torque).max()),
+        "step_residual": _short(run.residual.max()),
+        "without_controller_within_1_deg_s": _short(free.time_within(np.radians(1)) - time[0]),
+        "duration_s": _short(duration),
+        "error_growth_exponent": _short(growth_rates(body, trajectory, sparse).mean() * duration),
     }
 
 
@@ -324,7 +328,11 @@ def _cycles(spans: list[tuple[float, float]], time: Array) -> list[tuple[float, 
 
 
 def _rms(values: Array) -> float:
-    return float(f"{np.sqrt(np.mean(values**2)):.4g}")
+    return _short(np.sqrt(np.mean(values**2)))
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def _dataset(

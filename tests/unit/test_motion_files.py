@@ -136,6 +136,43 @@ def test_c3d_points_and_plates(tmp_path: Path) -> None:
         read_plates(path, axes=Z_UP)
 
 
+@pytest.mark.parametrize(("unit", "per_metre"), [("mm", 1000), ("m", 1)])
+@pytest.mark.parametrize("heading", [0, 90, 180, 37])
+def test_c3d_plate_may_stand_in_any_direction(tmp_path: Path, heading: float, unit: str, per_metre: float) -> None:
+    """Type 2 plate turned by ``heading`` degrees in the room, its sensor 41 mm below and beside the surface's middle.
+
+    What it reads follows from a force in the world: turned into the plate's axes, moment about its sensor.
+    """
+    ezc3d = pytest.importorskip("ezc3d")
+    cosine, sine = np.cos(np.radians(heading)), np.sin(np.radians(heading))
+    room = np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1.0]]) @ np.diag([1, -1, -1.0])  # plate to world
+    middle, below = np.array([0.5, 0.3, 0]), np.array([0.003, -0.002, -0.041])
+    push, point, twist = np.array([50.0, -20, 800]), np.array([0.6, 0.33, 0]), np.array([0, 0, 5.0])
+    moment = np.cross(point - (middle - room @ below), push) + twist
+    made = ezc3d.c3d()
+    made["parameters"]["POINT"]["RATE"]["value"] = [100]
+    made["parameters"]["POINT"]["LABELS"]["value"] = ["A"]
+    made["parameters"]["POINT"]["UNITS"]["value"] = [unit]
+    made["data"]["points"] = np.ones((4, 1, 10))
+    made["parameters"]["ANALOG"]["RATE"]["value"] = [1000]
+    made["parameters"]["ANALOG"]["LABELS"]["value"] = ["Fx", "Fy", "Fz", "Mx", "My", "Mz"]
+    made["parameters"]["ANALOG"]["UNITS"]["value"] = ["N"] * 3 + [f"N{unit}"] * 3
+    reading = np.concatenate((room.T @ push, per_metre * (room.T @ moment)))
+    made["data"]["analogs"] = np.repeat(reading[None, :, None], 100, axis=2)
+    made.add_parameter("FORCE_PLATFORM", "USED", 1)
+    whole = dict(made["parameters"]["FORCE_PLATFORM"]["USED"])
+    for name, value in (("TYPE", np.array([2])), ("ZERO", np.array([1, 0])), ("CHANNEL", np.arange(1, 7)[:, None])):
+        made["parameters"]["FORCE_PLATFORM"][name] = whole | {"value": value}
+    made.add_parameter("FORCE_PLATFORM", "ORIGIN", per_metre * below[:, None])
+    around = np.array([[0.2, 0.3, 0], [-0.2, 0.3, 0], [-0.2, -0.3, 0], [0.2, -0.3, 0]])
+    made.add_parameter("FORCE_PLATFORM", "CORNERS", (per_metre * (middle + around @ room.T)).T[:, :, None])
+    path = tmp_path / "plate.c3d"
+    made.write(str(path))
+    found = read_plates(path, axes=Z_UP)
+    assert found.force[5, 0] == pytest.approx(push, rel=1e-5)  # the file holds single precision
+    assert found.moment[5, 0] == pytest.approx(np.cross(point, push) + twist, abs=2e-3)
+
+
 def test_c3d_force_plate_pushes_up_where_the_foot_is(tmp_path: Path) -> None:
     """Type 2 plate (AMTI), 400 × 600 mm around (0.5, 0.3) m; a person of 800 N stands 0.1 m forward of its middle."""
     ezc3d = pytest.importorskip("ezc3d")
@@ -187,6 +224,9 @@ def test_degrees_are_told(tmp_path: Path) -> None:
     table = read_table(path)
     assert table.in_degrees
     assert table["knee"] == pytest.approx([10, 12])
+    assert table.angle("knee") == pytest.approx(np.radians([10, 12]))
+    path.write_text(path.read_text().replace("yes", "no"))
+    assert read_table(path).angle("knee") == pytest.approx([10, 12])
     with pytest.raises(MotionError, match="no column is called 'kne'; did you mean 'knee'"):
         table["kne"]
 
@@ -275,6 +315,7 @@ def test_wrong_units_and_axes_are_told(markers: Markers, plates: PlateRecord, wa
         (lambda text: text.replace("0.030000", "0.025000x"), "is not a number"),
         (lambda text: text.replace("\t0.050000\t", "\t0.010000\t"), "time does not rise"),
         (lambda text: text.replace("LASI", "RASI"), "'RASI' stands twice"),
+        (lambda text: text.replace("\tmm\t", "\t\t"), "does not say its unit of length"),
     ],
 )
 def test_damaged_trc_files_are_refused(markers: Markers, tmp_path: Path, change: object, message: str) -> None:
@@ -284,6 +325,46 @@ def test_damaged_trc_files_are_refused(markers: Markers, tmp_path: Path, change:
     with pytest.raises(MotionError, match=message) as caught:
         read_markers(path, axes=Y_UP)
     assert "\n" not in str(caught.value)
+
+
+def test_lost_markers_are_lost_however_they_are_written(markers: Markers, tmp_path: Path) -> None:
+    """Empty cells, zeros, NaN and infinities; a frame count written as 127.0 or header words with two tabs between."""
+    path = tmp_path / "walk.trc"
+    write_trc(markers, path)
+    lines = path.read_text().splitlines()
+    lines[1:3] = [line.replace("\t127\t", "\t127.0\t").replace("\t", "\t\t ") for line in lines[1:3]]
+    for row, lost in ((8, ("", "", "")), (9, ("0", "0", "0")), (10, ("1", "nan", "2")), (11, ("inf", "-inf", "1e400"))):
+        lines[row] = "\t".join((*lines[row].split("\t")[:5], *lost, *lines[row].split("\t")[8:]))
+    path.write_text("\n".join(lines))
+    found = read_markers(path, axes=Y_UP)
+    gone = np.isnan(found.positions)
+    assert gone[2:6, 1].all()
+    assert gone.sum() == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("endheader\ntime\ta\tb\n0\t1\t2\n0.1\t3\n", "line 4: 2 cells, but the header names 3 columns"),
+        ("endheader\ntime a a\n0 1 2\n0.1 3 4\n", "column 'a' stands twice"),
+        ("nRows=9\nendheader\ntime a\n0 1\n0.1 3\n", "promises 9 rows, the file holds 2; it may be cut short"),
+        ("endheader\nknee a\n0 1\n", "line 2: the first column must be time"),
+    ],
+)
+def test_damaged_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "a.sto"
+    path.write_text(text)
+    with pytest.raises(MotionError, match=message):
+        read_table(path)
+
+
+def test_an_empty_cell_moves_no_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.sto"
+    path.write_text("endheader\n\ntime\ta\tb\n0\t\t1\n0.1 \t 2\t 3\t\n")
+    table = read_table(path)
+    assert np.isnan(table["a"][0])
+    assert table["a"][1] == 2
+    assert table["b"] == pytest.approx([1, 3])
 
 
 def test_missing_frames_and_unknown_kinds_are_refused(tmp_path: Path) -> None:

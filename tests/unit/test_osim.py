@@ -30,9 +30,8 @@ def coordinate(name: str) -> str:
 
 
 def axis(name: str, direction: str, function: str, of: str = "") -> str:
-    return (
-        f'<TransformAxis name="{name}"><coordinates>{of}</coordinates><axis>{direction}</axis>{function}</TransformAxis>'
-    )
+    inside = f"<coordinates>{of}</coordinates><axis>{direction}</axis>{function}"
+    return f'<TransformAxis name="{name}">{inside}</TransformAxis>'
 
 
 def body(name: str) -> str:
@@ -51,7 +50,7 @@ def linear(slope: float, offset: float) -> str:
 
 
 def model(joint: str = "CustomJoint", slope: float = -1.0) -> str:
-    """A pelvis and a thigh: slide, constant shift, turn, constant turn, reversed turn from 0.1 rad on, constant turn."""
+    """A pelvis and a thigh: slides and shifts, then a turn, a constant turn, and a reversed turn from 0.1 rad on."""
     transform = (
         axis("rotation1", AXES[0], linear(1, 0), "flexion")
         + axis("rotation2", AXES[1], constant(0.3))
