@@ -94,7 +94,7 @@ class InversePlant:
             rtol=1e-8,
             atol=1e-10,
         )
-        return np.asarray(found.y.T if found.success else np.nan * np.empty((len(time), len(start))))
+        return np.asarray(found.y.T if found.success else np.full((len(time), len(start)), np.nan))
 
     def _follow(self, time: Array, measured: Array, start: Array) -> Array:
         """Replica states along straight lines between samples, by RK4 with as many parts per sample as it needs."""

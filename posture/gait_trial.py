@@ -28,7 +28,7 @@ from posture.body import STANDARD_GRAVITY, Body
 from posture.errors import MotionError, find_name
 from posture.inverse import coordinate_names, from_pinocchio, generalized_forces, states, total_wrench
 from posture.kinematics import tree_of
-from posture.markers import Fit, MarkerSet, check_labels, fit_markers
+from posture.markers import FAR, Fit, MarkerSet, check_labels, fit_markers
 from posture.motion_files import Markers, PlateRecord, plausible
 from posture.plates import (
     assign_feet,
@@ -76,6 +76,8 @@ class Trial:
 def feet_of(body: Body, feet: Mapping[str, str] | None = None) -> dict[str, str]:
     """The links with which a body walks, by side; known names are found, others must be given."""
     if feet is not None:
+        if set(feet) != {"left", "right"}:
+            raise MotionError(f"{body.name}: give the links of both feet, left and right, not {', '.join(feet)} only")
         for link in feet.values():
             body.link_frame(link)
         return dict(feet)
@@ -140,8 +142,13 @@ def analyse_gait(
         markers, first = _smooth_markers(markers)
         quality["marker_filter"] = _told(first, "m")
     tell("fitting the body")
-    fit = fit_markers(body, marker_set, markers)
+    fit = fit_markers(body, marker_set, markers).of_seen()
     quality |= _marker_quality(fit)
+    notes += _strays(fit)
+    carriers = dict(zip(marker_set.names, marker_set.links, strict=True))
+    bare = sorted(set(carriers.values()) - {carriers[name] for name in fit.names})
+    if bare:
+        notes.append(f"no marker is seen on {', '.join(bare)}; what is said of their joints is a guess")
     tell("smoothing coordinates")
     values = from_pinocchio(fit.configuration)
     if smoothing == "ssa":
@@ -224,6 +231,20 @@ def _marker_quality(fit: Fit) -> dict[str, Any]:
         "marker_worst": {fit.names[at]: round(1000 * float(means[at]), 2) for at in order},
         "fit_converged_percent": round(100 * float(fit.converged.mean()), 2),
     }
+
+
+def _strays(fit: Fit) -> list[str]:
+    """Sentences about markers that leave their place for a while: labels swapped in part of a record, a marker lost."""
+    usual = np.nanmedian(fit.distance, axis=0)
+    far = fit.distance > np.maximum(FAR, 3 * usual)
+    found = []
+    for at in np.flatnonzero(far.any(axis=0)):
+        worst = int(np.nanargmax(fit.distance[:, at]))
+        away = f"{1000 * fit.distance[worst, at]:.0f} mm from its place at {fit.time[worst]:.2f} s"
+        found.append(
+            f"marker {fit.names[at]} is {away} and far from it in {far[:, at].sum()} frames; check its label there"
+        )
+    return found
 
 
 def _ground(

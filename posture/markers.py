@@ -127,6 +127,12 @@ class Fit:
         """Root mean square distance over the seen markers of each frame, m."""
         return np.asarray(np.sqrt(np.nanmean(self.distance**2, axis=1)))
 
+    def of_seen(self) -> Fit:
+        """The fit without markers that were never seen."""
+        seen = np.isfinite(self.distance).any(axis=0)
+        names = [name for name, good in zip(self.names, seen, strict=True) if good]
+        return replace(self, names=names, distance=self.distance[:, seen])
+
 
 # ---------------------------------------------------------------- the solver
 
@@ -667,7 +673,7 @@ def check_labels(body: Body, marker_set: MarkerSet, markers: Markers) -> list[st
     if not len(rows):
         return []
     trial = replace(markers, time=markers.time[rows], positions=markers.positions[rows])
-    as_said = fit_markers(body, marker_set, trial)
+    as_said = fit_markers(body, marker_set, trial).of_seen()
     pairs = {name: other for name in names if (other := twin(name)) in markers.names}
 
     def swapped(which: Sequence[str]) -> float:

@@ -454,8 +454,8 @@ def write_plates(record: PlateRecord, path: Path, *, threshold: float = 20.0) ->
 def plausible(markers: Markers, *, height: float | None = None) -> list[str]:
     """Refuse records that cannot be a person in metres with Z up; sentences about what is merely unusual."""
     where = markers.source or "markers"
-    places = markers.positions
-    if not np.isfinite(places).any():
+    places = markers.positions[np.isfinite(markers.positions).any(axis=(1, 2))]
+    if not len(places):
         raise MotionError(f"{where}: no marker is seen in any frame")
     tall = np.nanmedian(np.nanmax(places[..., 2], axis=1) - np.nanmin(places[..., 2], axis=1))
     reach = np.nanmedian(np.linalg.norm(np.nanmax(places, axis=1) - np.nanmin(places, axis=1), axis=1))

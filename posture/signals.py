@@ -155,6 +155,7 @@ def fill_gaps(time: Array, values: Array, *, names: Sequence[str], longest: floa
     """
     from scipy.interpolate import make_smoothing_spline
 
+    check_number(longest, what="longest gap to fill", unit="s", low=0, high=10, error=MotionError)
     filled = np.array(values, float)
     done: dict[str, int] = {}
     left: dict[str, list[tuple[float, float]]] = {}

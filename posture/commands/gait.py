@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from posture.commands import AddCommand, as_lines, show
-from posture.errors import MotionError
+from posture.errors import MotionError, check_number
 
 STAGES = {
     "run": "everything: checks, angles, torques, forward run, report",
@@ -33,6 +34,7 @@ def add(command: AddCommand) -> None:
     gait.add_argument("--plates", type=Path, help="ground reactions: .mot, .sto or .c3d")
     gait.add_argument("--static", type=Path, help="standing trial: scales the body and registers the markers")
     gait.add_argument("--axes", help='the files\' axes along X forward, Y left, Z up: "x -z y" for Y up, "x y z"')
+    gait.add_argument("--plate-axes", help="those of the plates' file, if they are others")
     gait.add_argument("--unit", help="unit of length where the file does not say it: m, cm, mm")
     gait.add_argument("--body", default="gait", help="name or .urdf of another body, or an OpenSim model (.osim)")
     gait.add_argument("--marker-set", type=Path, help="where the markers sit (.toml); beside the body by default")
@@ -101,6 +103,15 @@ def _markers(chosen: argparse.Namespace, path: Path) -> Any:
     return read_markers(path, axes=chosen.axes, unit=chosen.unit)
 
 
+def _check_folder(chosen: argparse.Namespace, purpose: str) -> None:
+    """Refuse a folder that cannot be written before any work is done."""
+    if chosen.out is None:
+        raise MotionError(f"gait {chosen.stage}: give --out, a folder {purpose}")
+    there = next(path for path in (chosen.out, *chosen.out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise MotionError(f"{chosen.out}: {there} is not a folder that can be written to; choose another --out")
+
+
 def _pairs(words: list[str] | None, option: str) -> dict[str, str] | None:
     if words is None:
         return None
@@ -118,7 +129,10 @@ def _recordings(chosen: argparse.Namespace) -> tuple[Any, Any]:
     if chosen.plates is not None:
         names = _pairs(chosen.plate_names, "--plate-names")
         plates = read_plates(
-            chosen.plates, axes=chosen.axes, feet=names or _guess(chosen.plates), reverse=chosen.reverse_plates
+            chosen.plates,
+            axes=chosen.plate_axes or chosen.axes,
+            feet=names or _guess(chosen.plates),
+            reverse=chosen.reverse_plates,
         )
     return (markers.between(*chosen.between) if chosen.between else markers), plates
 
@@ -164,8 +178,7 @@ def _angles(chosen: argparse.Namespace, body: Any, marker_set: Any) -> int:
     from posture.results import export, make_dataset
     from posture.signals import fill_gaps
 
-    if chosen.out is None:
-        raise MotionError("gait angles: give --out, a folder")
+    _check_folder(chosen, "for the angles")
     markers, _ = _recordings(chosen)
     notes = [*plausible(markers), *check_labels(body, marker_set, markers)]
     filled, gaps = fill_gaps(markers.time, markers.positions, names=markers.names, longest=chosen.longest_gap)
@@ -189,8 +202,7 @@ def _run(chosen: argparse.Namespace, body: Any, marker_set: Any) -> int:
     from posture.gait_report import write_trial
     from posture.gait_trial import analyse_gait
 
-    if chosen.out is None:
-        raise MotionError("gait run: give --out, a folder for result and report")
+    _check_folder(chosen, "for result and report")
     markers, plates = _recordings(chosen)
     trial = analyse_gait(
         body,
@@ -214,7 +226,7 @@ def _run(chosen: argparse.Namespace, body: Any, marker_set: Any) -> int:
 def _lines(found: dict[str, Any]) -> list[str]:
     """Each thing found in a line, notes in one each."""
     notes = [f"note: {note}" for note in found.get("notes", [])]
-    return as_lines({name: value for name, value in found.items() if name != "notes"}) + notes
+    return as_lines({name: value for name, value in found.items() if name != "notes" and value != {}}) + notes
 
 
 def _example(chosen: argparse.Namespace) -> int:
@@ -225,8 +237,8 @@ def _example(chosen: argparse.Namespace) -> int:
     from posture.motion_files import write_plates, write_trc
     from posture.systems.gait import CYCLE, RECORD, SyntheticGait, walking
 
-    if chosen.out is None:
-        raise MotionError("gait example: give --out, a folder for the files")
+    _check_folder(chosen, "for the files")
+    check_number(chosen.seed, what="gait: --seed", unit="", low=0, high=2**63, error=MotionError)
     body = load_body("gait")
     gait = SyntheticGait(body, walking(body))
     end = RECORD * CYCLE

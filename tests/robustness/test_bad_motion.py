@@ -167,6 +167,19 @@ def test_thirty_percent_gaps_are_survived_and_counted(
     assert found["marker_rms_mm"] < 6
 
 
+def test_a_negative_gap_is_refused(example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused([*files(example, tmp_path), "--longest-gap", "-1"], capsys, "longest gap to fill is -1, but must be")
+
+
+def test_plates_may_have_axes_of_their_own(example: Path, tmp_path: Path) -> None:
+    """Markers with Z up beside plates with Y up."""
+    arguments = files(example, tmp_path)
+    up = read_markers(example / "walk.trc", axes=Y_UP)
+    write_trc(replace(up, positions=up.positions @ axes_matrix(Y_UP).T), tmp_path / "walk.trc")  # written back as Z up
+    assert main(["gait", "check", *arguments[:-1], "x y z", "--plate-axes", "x -z y"]) == 0
+    assert main(["gait", "check", *arguments[:-1], "x y z"]) == 2
+
+
 def test_a_marker_lost_for_long_is_told(example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def lost(markers: Markers) -> Markers:
         places = markers.positions.copy()
@@ -202,6 +215,9 @@ def test_plates_of_another_trial_are_refused(example: Path, tmp_path: Path, caps
             "--mass, --height and --sex together",
         ),
         (["gait", "example"], "give --out"),
+        (["gait", "example", "--out", "/dev/null"], "/dev/null is not a folder that can be written to"),
+        (["gait", "example", "--out", "/dev/null/a/b"], "/dev/null is not a folder that can be written to"),
+        (["gait", "example", "--seed", "-1", "--out", "x"], "--seed is -1, but must be a number from 0"),
         (["gait", "run", "--markers", "a.trc", "--axes", "x y z", "--body", "gate"], "did you mean 'gait'"),
     ],
 )

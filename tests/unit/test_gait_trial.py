@@ -9,7 +9,7 @@ import pytest
 
 from posture import load_body
 from posture.errors import MotionError
-from posture.gait_trial import Trial, _against_plates, analyse_gait, cycle_table
+from posture.gait_trial import Trial, _against_plates, analyse_gait, cycle_table, feet_of
 from posture.inverse import generalized_forces, states
 from posture.markers import read_marker_set
 from posture.motion_files import Markers, PlateRecord, axes_matrix
@@ -123,6 +123,29 @@ def test_plates_that_doubt_the_mass_or_the_clock_are_told(walker: SyntheticGait)
     assert "share their clock" in str(_against_plates(total, late, walker.contacts, time, 85.0)[1])
     unseen = {side: np.full_like(wrench, np.nan) for side, wrench in truth.items()}
     assert "no time at which" in str(_against_plates(total, unseen, walker.contacts, time, 85.0)[1])
+
+
+def test_labels_swapped_for_a_while_and_bare_segments_are_told(
+    walker: SyntheticGait, recording: tuple[Markers, PlateRecord]
+) -> None:
+    markers, _ = recording
+    places = markers.positions.copy()
+    left, right = markers.names.index("LKNE"), markers.names.index("RKNE")
+    places[50:70, [left, right]] = places[50:70, [right, left]]
+    places[:, [markers.names.index(name) for name in ("LFIN", "LWRA", "LWRB")]] = np.nan
+    marker_set = read_marker_set(walker.body)
+    found = analyse_gait(walker.body, marker_set, replace(markers, positions=places), confirm=False).quality["notes"]
+    swapped = [note for note in found if "check its label there" in note]
+    assert any(note.startswith("marker LKNE is") for note in swapped)
+    assert any(note.startswith("marker RKNE is") for note in swapped)
+    bare = next(note for note in found if "is a guess" in note)
+    assert "left_hand" in bare
+    assert "right_hand" not in bare
+
+
+def test_both_feet_are_needed(walker: SyntheticGait) -> None:
+    with pytest.raises(MotionError, match="give the links of both feet, left and right, not left only"):
+        feet_of(walker.body, {"left": "left_hindfoot"})
 
 
 def test_plates_must_cover_the_markers(recording: tuple[Markers, PlateRecord]) -> None:
