@@ -77,6 +77,7 @@ class MPC(Held):
             slope = plant.wrench(self.reference, still, LEVEL)[1][:, free]
             self._wrench_of_torque = slope @ inverse
             self._wrench_of_state = slope @ linear.A[len(free) :]
+            self._wrench_of_state[:, : len(free)] += self._wrench_of_posture()
         self._solver: Any = None
         self.given_up = 0
 
@@ -110,6 +111,16 @@ class MPC(Held):
         self._of_push = G.T @ weights @ G + self.torque_of_plan.T @ effort @ self.torque_of_push
         self._optimum_of_state = np.linalg.solve(self.H, self._of_state)
         self._optimum_of_push = np.linalg.solve(self.H, self._of_push)
+
+    def _wrench_of_posture(self) -> Array:
+        """How the wrench of a body at rest changes with posture, 6 × free: weight that leans; by differences."""
+        still, size, columns = np.zeros(len(self.reference)), 1e-5, []
+        for joint in self.plant.free:
+            nudge = still.copy()
+            nudge[joint] = size
+            ahead, behind = (self.plant.wrench(self.reference + way * nudge, still, LEVEL)[0] for way in (1, -1))
+            columns.append((ahead - behind) / (2 * size))
+        return np.array(columns).T
 
     def pushes(self, time: float) -> Array:
         """What the base will add to the joints' torques, horizon × free joints, each for the middle of its period."""
@@ -153,7 +164,7 @@ class MPC(Held):
                 at = time + k * self.period if self.preview else time
                 fixed = self.plant.wrench(self.reference, still, self.plant.base(at))[0]
                 x, u = slice(k * states, (k + 1) * states), slice(k * inputs, (k + 1) * inputs)
-                # Without joint acceleration the wrench is `fixed`; the acceleration is linear in state and torque.
+                # At rest in the reference the wrench is `fixed`; what is added is linear in state and torque.
                 moving = self._wrench_of_state @ path[x] + self._wrench_of_torque @ (torques[u] + push[u])
                 of_plan = self._wrench_of_state @ self.G[x] + self._wrench_of_torque @ self.torque_of_plan[u]
                 rows.append(self.cone @ of_plan)
