@@ -26,14 +26,17 @@ from numpy.typing import NDArray
 
 from posture.body import Body, _build, _read_sidecar, load_body
 from posture.errors import BodyError, find_name
-from posture.urdf import MOVING_TYPES, _parse, check_urdf, joint_ends, mesh_file
+from posture.urdf import MOVING_TYPES, _parse, check_urdf, joint_ends, link_mass, mesh_file, moving_parts
 
 Array = NDArray[np.floating]
 
 STANCES = ("both", "left", "right")
 FOOT_WORDS = re.compile(r"foot|feet|sole|toe", re.IGNORECASE)
 HEAD_WORDS = re.compile(r"head|skull|face", re.IGNORECASE)
-SIDE_WORDS = re.compile(r"left|right|Left|Right|(?<![a-zA-Z])[lrLR](?![a-zA-Z])|^[LR](?=[A-Z])")
+ANKLE_WORDS = re.compile(r"ankle|ankl", re.IGNORECASE)
+LEFT_WORDS = re.compile(r"left|Left|LEFT|(?<![a-zA-Z])[lL](?![a-zA-Z])|^L(?=[A-Z])")
+RIGHT_WORDS = re.compile(r"right|Right|RIGHT|(?<![a-zA-Z])[rR](?![a-zA-Z])|^R(?=[A-Z])")
+SIDE_WORDS = re.compile(f"{LEFT_WORDS.pattern}|{RIGHT_WORDS.pattern}")
 SOLE_THICKNESS = 0.015  # m; what of a foot lies this near the floor touches it
 ROLE_WORDS = {
     "ankle": r"ankle|ankl",
@@ -67,7 +70,7 @@ def stand(
         return tree.build()
     wanted = dict(feet or tree.sidecar.get("stand", {}).get("feet", {}))
     left, right = tree.find_feet(wanted)
-    tree.check_upright(left, right, tree.find_head(head))
+    tree.set_upright(left, right, tree.find_head(head))
     used = {"both": [left, right], "left": [left], "right": [right]}[on]
     sole = {foot: tree.sole(foot) for foot in used}
     for foot in used:
@@ -176,7 +179,8 @@ class _Tree:
             path = Path(source).expanduser()
             notes: list[str] = []
             root = _tamed(_parse(path), path, notes)
-            check_urdf(root, path)
+            check_urdf(root, path, idle=True)
+            _stop_idle_joints(root, notes)
             return cls(path.stem, path, root, _read_sidecar(path), {}, notes)
         body = source if isinstance(source, Body) else load_body(source)
         root = etree.fromstring(body.urdf.encode())
@@ -210,9 +214,12 @@ class _Tree:
 
     @property
     def stands(self) -> bool:
-        """Whether the root is a floor or stands on it: it does not float, and has no mass or touches the deck."""
-        touching = [entry["link"] for entry in self.sidecar.get("contact", {}).values()]
-        return not self.sidecar.get("floats", False) and (self.mass(self.top) == 0 or bool(touching))
+        """Whether the root is a floor or stands on it: it touches the deck, or has neither mass nor feet that move."""
+        if self.sidecar.get("floats", False):
+            return False
+        if any(self.carrier(entry["link"]) is None for entry in self.sidecar.get("contact", {}).values()):
+            return True  # what touches the deck is a rigid part of the root
+        return self.mass(self.top) == 0 and not all(self.named_feet().values())
 
     @property
     def world(self) -> dict[str, pin.SE3]:
@@ -231,8 +238,7 @@ class _Tree:
         return placed
 
     def mass(self, link: str) -> float:
-        element = self.links[link].find("inertial/mass")
-        return 0.0 if element is None else float(element.get("value"))
+        return link_mass(self.links[link])
 
     def path_down(self, link: str) -> list[etree._Element]:
         """Joints from the root to a link."""
@@ -256,26 +262,47 @@ class _Tree:
             link = joint_ends(above[link])[0]
         return link
 
+    def carrier(self, link: str) -> str | None:
+        """What a link is a rigid part of: the child of the nearest moving joint; none if that has no mass.
+
+        A sole is often a mere frame fixed to the last link of the leg, which has the mass and the shape.
+        """
+        above = self.above
+        while link in above and above[link].get("type") == "fixed":
+            link = joint_ends(above[link])[0]
+        if link not in above:
+            return None
+        rigid = [link]
+        for name in rigid:
+            rigid += [joint_ends(joint)[1] for joint in self.root.findall("joint")
+                      if joint.get("type") == "fixed" and joint_ends(joint)[0] == name]  # fmt: skip
+        return link if any(self.mass(name) > 0 for name in rigid) else None
+
+    def side(self, link: str) -> str:
+        """Left or right, by name, else by place; empty in the middle."""
+        left, right = bool(LEFT_WORDS.search(link)), bool(RIGHT_WORDS.search(link))
+        if left != right:
+            return "left" if left else "right"
+        across = float(self.world[link].translation[1])
+        return "" if abs(across) < 0.01 else "left" if across > 0 else "right"
+
     def find_feet(self, wanted: dict[str, str]) -> tuple[str, str]:
-        """Left and right foot: as named, else the links called foot, sole or toe, nearest to the root, with mass."""
+        """Left and right foot: as named, else what carries mass and is called foot, sole or toe, nearest to the root.
+
+        Where nothing is called so, the outermost link of each side that is called ankle.
+        """
         links, world = self.links, self.world
         if wanted:
             for side in wanted:
                 find_name(side, ("left", "right"), what="side", where=f"{self.path}: feet")
             if len(wanted) != 2:
                 raise BodyError(f"{self.path}: feet needs both left and right; name the two links that touch the deck")
-            found = [find_name(wanted[side], links, what="link", where=str(self.path)) for side in ("left", "right")]
+            told = [find_name(wanted[side], links, what="link", where=str(self.path)) for side in ("left", "right")]
+            found = [self.carrier(name) or name for name in told]
             if found[0] == found[1]:
                 raise BodyError(f"{self.path}: both feet are {found[0]!r}; name two links")
         else:
-            named = [name for name in links if FOOT_WORDS.search(name)]
-            named += [entry["link"] for entry in self.sidecar.get("contact", {}).values()]
-            depth = {name: len(self.path_down(name)) for name in named}
-            sides: dict[str, list[str]] = {"left": [], "right": []}
-            for name in dict.fromkeys(sorted(named, key=lambda name: (depth[name], name))):
-                solid = name if self.mass(name) > 0 else self._solid_above(name)
-                if solid and depth.get(name) and abs(world[solid].translation[1]) > 0.01:
-                    sides["left" if world[solid].translation[1] > 0 else "right"].append(solid)
+            sides = self.named_feet()
             if not sides["left"] or not sides["right"]:
                 lowest = sorted(links, key=lambda name: float(world[name].translation[2]))[:4]
                 raise BodyError(
@@ -289,14 +316,25 @@ class _Tree:
                 raise BodyError(f"{self.path}: foot {name!r} cannot move against the root; name a link beyond a joint")
         return found[0], found[1]
 
-    def _solid_above(self, link: str) -> str | None:
-        """The link with mass to which a massless one is fixed, if any."""
-        above = self.above
-        while self.mass(link) == 0:
-            if link not in above or above[link].get("type") != "fixed":
-                return None
-            link = joint_ends(above[link])[0]
-        return link
+    def named_feet(self) -> dict[str, list[str]]:
+        """What the names of links tell of the feet, by side, the likeliest first."""
+        links = self.links
+        named = [name for name in links if FOOT_WORDS.search(name)]
+        sides = self._by_side(named + [entry["link"] for entry in self.sidecar.get("contact", {}).values()])
+        if sides["left"] or sides["right"]:
+            return sides
+        ankles = self._by_side([name for name in links if ANKLE_WORDS.search(name)])
+        return {side: found[::-1] for side, found in ankles.items()}
+
+    def _by_side(self, named: list[str]) -> dict[str, list[str]]:
+        """What carries the named links, by side, nearest to the root first."""
+        sides: dict[str, list[str]] = {"left": [], "right": []}
+        for name in sorted(set(named), key=lambda name: (len(self.path_down(name)), name)):
+            carrier = self.carrier(name)
+            side = self.side(name) if carrier else ""
+            if side:
+                sides[side].append(str(carrier))
+        return sides
 
     def find_head(self, head: str | None) -> str:
         """The head: as named, else a link called so, else the highest link with mass."""
@@ -309,11 +347,23 @@ class _Tree:
         self.head = max(named or solid, key=lambda name: float(world[name].translation[2]))
         return self.head
 
-    def check_upright(self, left: str, right: str, head: str) -> None:
-        """Refuse a zero posture that is not upright, facing X."""
-        world = self.world
-        feet = (world[left].translation + world[right].translation) / 2
-        up, across = world[head].translation - feet, world[left].translation - world[right].translation
+    def set_upright(self, left: str, right: str, head: str) -> None:
+        """Turn a body whose Y or X axis is up (ISB: Y) or that faces Y; refuse one that is not upright at zero."""
+        up, across = self._directions(left, right, head)
+        axes = [np.sign(one) * (np.abs(one) > 0.9 * np.linalg.norm(one)) for one in (across, up)]
+        turn = np.array([np.cross(axes[0], axes[1]), *axes])
+        # Half a turn about Z is no other convention: the feet are swapped, or the body looks backwards.
+        if abs(np.linalg.det(turn) - 1) < 1e-9 and not np.allclose(turn, np.diag([-1, -1, 1])):
+            if not np.allclose(turn, np.eye(3)):
+                top, base = self.top, self._free_name("upright", self.links)
+                self.root.insert(0, etree.Element("link", name=base))
+                joint = etree.SubElement(self.root, "joint", name=self._free_name("turn", self.joints), type="fixed")
+                etree.SubElement(joint, "parent", link=base)
+                etree.SubElement(joint, "child", link=top)
+                _set_origin(joint, pin.SE3(turn, np.zeros(3)))
+                ahead, _, above = (f"{'-' if row.sum() < 0 else ''}{'XYZ'[int(np.abs(row).argmax())]}" for row in turn)
+                self.notes.append(f"turned, as the file has {ahead} forward and {above} up")
+            return
         if up[2] < 0.8 * np.linalg.norm(up):
             raise BodyError(
                 f"{self.path}: with all joints at zero, {head!r} is not above the feet along Z; "
@@ -324,6 +374,12 @@ class _Tree:
                 f"{self.path}: with all joints at zero, {left!r} is not to the left (Y) of {right!r}; "
                 "turn the root link so that X is forward and Y left, or swap the feet"
             )
+
+    def _directions(self, left: str, right: str, head: str) -> tuple[Array, Array]:
+        """From the feet to the head, and from the right foot to the left."""
+        world = self.world
+        feet = (world[left].translation + world[right].translation) / 2
+        return world[head].translation - feet, world[left].translation - world[right].translation
 
     def sole(self, foot: str) -> Array:
         """Points (n × 3, first root's frame) with which a foot and its toes touch the floor at zero angles."""
@@ -338,14 +394,14 @@ class _Tree:
             for tag in ("collision", "visual"):
                 for name in members:
                     for holder in self.links[name].findall(tag):
-                        points += [world[name].act(_origin(holder).act(corner)) for corner in _corners(holder)]
+                        points += _touching(holder, world[name] * _origin(holder))
                 if points:
                     break
         array = np.array(points)
         low = array[array[:, 2] < array[:, 2].min() + SOLE_THICKNESS] if len(points) else array
         if len(low) < 3:
             raise BodyError(
-                f"{self.path}: foot {foot!r} has no box, cylinder or sphere to stand on; add its outline as "
+                f"{self.path}: foot {foot!r} has no box, cylinder or three spheres to stand on; add its outline as "
                 f'[contact.NAME] link = "{foot}", points = [[x, y, z], …] to {self.path.stem}.toml'
             )
         return np.asarray(low)
@@ -555,8 +611,18 @@ def _add_common_limits(joint: etree._Element, pair: tuple[etree._Element, ...], 
     )
 
 
-def _corners(holder: etree._Element) -> list[Array]:
-    """Corner points of a shape in its own frame; a mesh has none that can be trusted."""
+def _stop_idle_joints(root: etree._Element, notes: list[str]) -> None:
+    """Fix joints that move nothing with mass, such as fingers that are only drawn."""
+    links = {link.get("name"): link for link in root.findall("link")}
+    joints = {joint.get("name"): joint for joint in root.findall("joint")}
+    for name, carried in list(moving_parts(links, joints)):
+        if not any(link_mass(links[link]) > 0 for link in carried):
+            _fix(joints[name])
+            notes.append(f"joint {name} moves nothing that has mass and is fixed")
+
+
+def _touching(holder: etree._Element, placed: pin.SE3) -> list[Array]:
+    """Points of a placed shape that may touch the floor; a mesh has none that can be trusted."""
     shape = next((child for child in holder.find("geometry") if isinstance(child.tag, str)), None)
     if shape is None or shape.tag == "mesh":
         return []
@@ -564,6 +630,8 @@ def _corners(holder: etree._Element) -> list[Array]:
         half = np.array([float(word) for word in shape.get("size").split()]) / 2
     else:
         radius = float(shape.get("radius"))
-        length = float(shape.get("length", 0)) / 2 + (radius if shape.tag != "cylinder" else 0)
-        half = np.array([radius, radius, max(length, radius) if shape.tag == "sphere" else length])
-    return [half * np.array([x, y, z]) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+        if shape.tag == "sphere":
+            return [placed.translation - [0, 0, radius]]
+        length = float(shape.get("length")) / 2 + (radius if shape.tag == "capsule" else 0)
+        half = np.array([radius, radius, length])
+    return [placed.act(half * np.array([x, y, z])) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]

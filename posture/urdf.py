@@ -23,6 +23,7 @@ MAX_BYTES = 5_000_000
 MAX_LINKS = 2000  # Pinocchio's recursive URDF reader overflows the stack near 5000
 MAX_MOVING = 150  # the memory of Pinocchio's work space grows with the cube: 0.2 GB here, 50 GB at 1000
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
+NO_RADIUS = 1e-9  # m; a radius of gyration below it is rounding, and the link a point mass
 RESERVED = ("universe", "root_joint")  # names Pinocchio gives to its own joints
 INERTIA_KEYS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 MAX_MASS = 1e4  # kg
@@ -97,8 +98,11 @@ def _parse(path: Path) -> etree._Element:
     return root
 
 
-def check_urdf(root: etree._Element, path: Path) -> None:
-    """Raise ``BodyError`` for the first thing in the tree that would make the dynamics wrong or unsafe."""
+def check_urdf(root: etree._Element, path: Path, *, idle: bool = False) -> None:
+    """Raise ``BodyError`` for the first thing in the tree that would make the dynamics wrong or unsafe.
+
+    ``idle`` lets joints pass that move no mass.
+    """
     if not root.get("name"):
         raise BodyError(f'{path}, line {root.sourceline}: <robot> has no name; write <robot name="…">')
     _check_spelling(root, path)
@@ -122,7 +126,8 @@ def check_urdf(root: etree._Element, path: Path) -> None:
     for joint in joints.values():
         _check_joint(joint, links, path)
     _check_tree(links, joints, path)
-    _check_moving_mass(links, joints, path)
+    if not idle:
+        _check_moving_mass(links, joints, path)
 
 
 def joint_ends(joint: etree._Element) -> tuple[str, str]:
@@ -251,6 +256,8 @@ def _check_inertial(link: etree._Element, path: Path, *, point: bool) -> None:
         raise BodyError(f"{where}: <inertial> has no <inertia>; add ixx, iyy, izz, ixy, ixz and iyz")
     ixx, iyy, izz, ixy, ixz, iyz = (numbers(inertia_element, key, 1, where)[0] for key in INERTIA_KEYS)
     principal = np.linalg.eigvalsh(np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]))
+    if principal[2] <= mass * NO_RADIUS**2:
+        principal[:] = 0.0
     slack = 1e-9 * max(float(np.abs(principal).max()), 1e-12)
     if principal[0] < -slack:
         raise BodyError(
@@ -413,13 +420,15 @@ def moving_parts(
             yield name, carried
 
 
-def _check_moving_mass(links: dict[str, etree._Element], joints: dict[str, etree._Element], path: Path) -> None:
-    def mass(name: str) -> float:
-        element = links[name].find("inertial/mass")
-        return 0.0 if element is None else float(element.get("value"))
+def link_mass(link: etree._Element) -> float:
+    """Mass of a checked link, kg."""
+    element = link.find("inertial/mass")
+    return 0.0 if element is None else float(element.get("value"))
 
+
+def _check_moving_mass(links: dict[str, etree._Element], joints: dict[str, etree._Element], path: Path) -> None:
     for joint, carried in moving_parts(links, joints):
-        if not any(mass(name) > 0 for name in carried):
+        if not any(link_mass(links[name]) > 0 for name in carried):
             raise BodyError(
                 f"{_place(joints[joint], path)}: it moves link {carried[0]!r}, "
                 "which has no mass, nor has anything beyond it; "

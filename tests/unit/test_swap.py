@@ -252,6 +252,99 @@ def test_refusals_are_one_clear_sentence(tmp_path, text, settings, message):
     assert "\n" not in str(refused.value)
 
 
+SPHERES = "".join(
+    f'<collision><origin xyz="{x} {y} -0.04"/><geometry><sphere radius="0.01"/></geometry></collision>'
+    for x in (-0.05, 0.15)
+    for y in (-0.03, 0.03)
+)
+
+
+def test_feet_without_a_name_are_beyond_the_ankles_and_may_stand_on_spheres(tmp_path):
+    text = robot(feet=("l_ankle_link", "r_ankle_link"), sole=SPHERES)
+    body = stand(write(tmp_path, text))
+    assert body.joint_names == ["ankle", "hip", "neck"]
+    # A sphere touches where it is lowest: 0.2 m long, 2 × 0.1 apart plus 0.06 wide, 0.05 below the ankle.
+    np.testing.assert_allclose(np.ptp(body.contact_polygon(), axis=0), [0.2, 0.26])
+    assert body.center_of_mass()[2] == pytest.approx((20 * 0.45 + 2 * 0.01 + 40 * 1.05 + 5 * 1.55) / 67, rel=1e-12)
+
+
+def soles(*, mass="0.01"):
+    """Frames fixed under links that are not called feet, as many robots have them."""
+    return "".join(
+        LINK.format(name=f"{side}_sole", at="0 0 0", mass=mass, more="")
+        + joint(f"{side}_sole_fixed", f"{side}_leg_6", f"{side}_sole", "0 0 -0.08", kind="fixed")
+        for side in ("l", "r")
+    )
+
+
+def test_a_sole_fixed_under_the_last_link_of_a_leg_is_part_of_the_foot(tmp_path):
+    body = stand(write(tmp_path, robot(feet=("l_leg_6", "r_leg_6"), more=soles())))
+    assert body.sidecar["stand"]["feet"] == {"left": "l_leg_6", "right": "r_leg_6"}
+    np.testing.assert_allclose(np.ptp(body.contact_polygon(), axis=0), [0.26, 0.3])
+
+
+def test_an_outline_that_was_asked_for_is_taken(tmp_path):
+    """Only meshes for feet: the refusal asks for the outline, and with it the same file stands."""
+    path = write(tmp_path, robot(sole=""))
+    with pytest.raises(BodyError, match=r"foot 'l_foot' has no box.*\[contact\.NAME\]"):
+        stand(path)
+    corners = "[[-0.05, -0.04, -0.08], [0.15, -0.04, -0.08], [0.15, 0.04, -0.08], [-0.05, 0.04, -0.08]]"
+    path.with_suffix(".toml").write_text(
+        "".join(f'[contact.{one}]\nlink = "{one}"\npoints = {corners}\n' for one in ("l_foot", "r_foot"))
+    )
+    body = stand(path)
+    assert body.joint_names == ["ankle", "hip", "neck"]
+    np.testing.assert_allclose(np.ptp(body.contact_polygon(), axis=0), [0.2, 0.28])
+
+
+def test_a_root_without_mass_is_no_floor_where_the_feet_move(tmp_path):
+    more = '<link name="base_link"/>' + joint("waist", "base_link", "pelvis", "0 0 1", kind="fixed")
+    text = robot(more=more + LINK.format(name="camera", at="0 0 0", mass=0.1, more=""))
+    body = stand(
+        write(
+            tmp_path, text.replace("</robot>", joint("eye", "base_link", "camera", "0 0 2", kind="fixed") + "</robot>")
+        )
+    )
+    assert body.joint_names == ["ankle", "hip", "neck"]
+    assert body.mass == pytest.approx(67.1)
+
+
+def test_joints_that_move_nothing_with_mass_are_fixed_and_said(tmp_path):
+    more = '<link name="finger"/>' + joint("finger", "head", "finger", "0 0 0")
+    body = stand(write(tmp_path, robot(more=more)))
+    assert body.joint_names == ["ankle", "hip", "neck"]
+    assert "joint finger moves nothing that has mass and is fixed" in body.sidecar["stand"]["notes"]
+
+
+# Z up becomes Y up (ISB), X up, or a body that faces Y: where the old X, Y, Z axes point in the new root link.
+TURNS = {
+    "isb": [[1, 0, 0], [0, 0, 1], [0, -1, 0]],
+    "x_up": [[0, 0, 1], [1, 0, 0], [0, 1, 0]],
+    "faces_y": [[0, -1, 0], [1, 0, 0], [0, 0, 1]],
+}
+
+
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_a_body_in_other_axes_is_turned_and_keeps_its_dynamics(tmp_path, turn):
+    """The same robot with another frame for its root link: the same body, but for a note."""
+    plain, rotation = stand(write(tmp_path, robot())), np.array(turn, float)
+    assert np.linalg.det(rotation) == pytest.approx(1)
+    root = etree.fromstring(robot().encode())
+    rpy = " ".join(f"{angle:.17g}" for angle in pin.rpy.matrixToRpy(rotation))
+    at_root = [root.find("link[@name='pelvis']/inertial")]
+    at_root += [one for one in root.findall("joint") if one.find("parent").get("link") == "pelvis"]
+    for holder in at_root:
+        place = rotation @ np.array(holder.find("origin").get("xyz").split(), float)
+        holder.find("origin").set("xyz", " ".join(f"{x:.17g}" for x in place))
+        holder.find("origin").set("rpy", rpy)
+    turned = stand(write(tmp_path, etree.tostring(root, encoding="unicode")))
+    assert any(note.startswith("turned, as the file has") for note in turned.sidecar["stand"]["notes"])
+    np.testing.assert_allclose(turned.contact_polygon(), plain.contact_polygon(), atol=1e-12)
+    for seed in range(2):
+        motion = random_motion(plain.joint_names, seed)
+        assert_same_acceleration(ours(turned, *motion), ours(plain, *motion))
+
+
 def test_named_feet_stand_where_names_say_nothing(tmp_path):
     path = write(tmp_path, robot(feet=("l_end", "r_end")))
     path.with_suffix(".toml").write_text('[stand]\nfeet = { left = "l_end", right = "r_end" }\n')
