@@ -12,15 +12,14 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from controllers import ControllerError
 from posture.body import STANDARD_GRAVITY, Body
 from posture.deck import DeckMotion
-from posture.errors import PostureError, ScenarioError, SimulationStopped, check_number
+from posture.errors import GaveUp, PostureError, ScenarioError, SimulationStopped, check_number
 from posture.laws import heavier, make_law
 from posture.ship.interruptions import count_run
 from posture.simulate import simulate
@@ -32,11 +31,15 @@ BODIES = ("cip", "ankle_hip", "ship_stance", "jump")
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: ``stood`` (s), ``sway_mm``, ``effort``, ``mii_per_minute`` (NaN: not known), ``why`` it ended early."""
+    """One run: ``stood`` (s), ``sway_mm``, ``effort``, ``mii_per_minute`` (NaN: not known).
+
+    ``ending``: stood, fell, gave up (the law found no torque) or not run; ``why`` it was not stood to the end.
+    """
 
     body: str
     controller: str
     case: str
+    ending: str
     stood: float
     sway_mm: float
     effort: float
@@ -50,21 +53,16 @@ def run_case(
     """Run one controller on one body in one of ``CASES``."""
     factor, delay = CASES[case]
     true = body if factor == 1.0 else heavier(body, factor)
-    unknown = Outcome(body.name, controller, case, 0.0, math.nan, math.nan, math.nan)
     try:
         law = make_law(controller, body, deck, step=step, duration=duration, seed=seed, delay=delay)
         # A compiled law takes its feed-forward from the true body, so a wrong belief runs in the readable engine.
         engine = "reference" if factor != 1.0 and controller == "gravity_pd" else "auto"
         found = simulate(true, deck, law, duration=duration, step=step, output_step=4 * step, seed=seed, engine=engine)
-        why = ""
+        ending, why = "stood", ""
     except SimulationStopped as stopped:
-        found, why = stopped.partial, str(stopped)
+        found, ending, why = stopped.partial, "gave up" if isinstance(stopped, GaveUp) else "fell", str(stopped)
     except PostureError as error:
-        return Outcome(**(asdict(unknown) | {"why": str(error)}))
-    except ControllerError as error:  # a law that finds no torque within its constraints gives up
-        return Outcome(
-            **(asdict(unknown) | {"why": f"{controller} on {body.name}, {case}: {error}", "stood": math.nan})
-        )
+        return Outcome(body.name, controller, case, "not run", 0.0, math.nan, math.nan, math.nan, str(error))
     scale = true.mass * STANDARD_GRAVITY * true.center_of_mass()[2]
     torque, place = found["joint_torque"].values, found["position_com_in_deck"].values
     interruptions = count_run(found).per_minute if "stance_margin" in found and not why else math.nan
@@ -72,6 +70,7 @@ def run_case(
         body.name,
         controller,
         case,
+        ending,
         float(found.time.values[-1]),
         1000 * float(place[:, :2].std(axis=0).max()),
         float(np.sqrt((torque**2).sum(axis=1).mean()) / scale),
@@ -151,11 +150,12 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
         cells = []
         for case in CASES:
             one = cases[case]
-            if one.why and (not one.stood or math.isnan(one.stood)):
+            if one.ending in ("not run", "gave up"):
                 if one.why not in notes:
                     notes.append(one.why)
-                cells.append(f"{'gave up' if one.stood else 'not run'} ({notes.index(one.why) + 1})")
-            elif one.why:
+                at = f" at {one.stood:.1f} s" if one.ending == "gave up" else ""
+                cells.append(f"{one.ending}{at} ({notes.index(one.why) + 1})")
+            elif one.ending == "fell":
                 cells.append(f"fell at {one.stood:.1f} s")
             else:
                 rate = "-" if math.isnan(one.mii_per_minute) else f"{one.mii_per_minute:.0f}"

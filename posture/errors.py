@@ -53,6 +53,10 @@ class SimulationStopped(PostureError):
         self.partial = partial
 
 
+class GaveUp(SimulationStopped):
+    """The controller itself found no torque to go on with, such as none within its constraints."""
+
+
 class Interrupted(SimulationStopped):
     """Ctrl-C during a run; what was computed is kept as for any early end."""
 

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eig
 from scipy.linalg.lapack import dposv
 
-from controllers import Controller, SymbolicController
+from controllers import Controller, ControllerError, SymbolicController
 from posture.body import STANDARD_GRAVITY, Body
 from posture.contact import center_of_pressure, stance_margin
 from posture.deck import DeckMotion, DeckSamples, channels_of
 from posture.elements import Elements, Line, check_start
-from posture.errors import Interrupted, PostureError, ScenarioError, SimulationStopped, check_number, find_name
+from posture.errors import GaveUp, Interrupted, PostureError, ScenarioError, SimulationStopped, check_number, find_name
 from posture.results import join, make_dataset, provenance, with_waves
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ def integrate(
 ) -> Array:
     """RK4 with fixed step over ``channels`` (2n+1 rows of 9, half a step apart); states after each ``every`` steps.
 
-    A state is joint positions, joint velocities and controller memory in one row.
+    A state is joint positions, joint velocities and controller memory in one row. A law that gives up raises ``GaveUp``
+    with the states until then as ``partial``.
     """
     joints = len(dynamics.body.joint_names)
 
@@ -171,11 +172,14 @@ def integrate(
     kept = np.empty((count // every, len(state)))
     for index in range(count):
         time, channel = start + index * step, channels[2 * index : 2 * index + 3]
-        state = sampled(controller, joints, time, state)
-        if dynamics.elements is not None and dynamics.elements.constrained:
-            state = through_events(time, state, channel, dynamics.elements)
-        else:
-            state = stride(time, state, channel, step)
+        try:
+            state = sampled(controller, joints, time, state)
+            if dynamics.elements is not None and dynamics.elements.constrained:
+                state = through_events(time, state, channel, dynamics.elements)
+            else:
+                state = stride(time, state, channel, step)
+        except ControllerError as error:
+            raise GaveUp(str(error), kept[: index // every]) from None
         if (index + 1) % every == 0:
             kept[(index + 1) // every - 1] = state
     return kept
@@ -357,13 +361,24 @@ class Run:
         def observed(times: Array, states: Array) -> xr.Dataset:
             return with_waves(stepper.observe(self.deck.sample(times), states), waves).assign_attrs(attributes)
 
-        yield observed(np.zeros(1), state[None, :])
+        try:
+            yield observed(np.zeros(1), state[None, :])
+        except ControllerError as error:
+            raise ScenarioError(f"{self.body.name}: the controller cannot start: {error}") from None
         for first in range(0, total, block):
             count = min(block, total - first)
             times = (2 * first + 2 * self.every * np.arange(1, count // self.every + 1)) * (self.step / 2)
-            states = stepper.integrate(first, count, state)
+            gave_up = ""
+            try:
+                states = stepper.integrate(first, count, state)
+            except GaveUp as stopped:
+                states, gave_up = stopped.partial, str(stopped)
             good, reason = self._standing(states, times)
-            result = observed(times[:good], states[:good])
+            try:
+                result = observed(times[:good], states[:good])
+            except ControllerError as error:  # it gives up at the last instant, of which the torque is then unknown
+                good, gave_up = good - 1, str(error)
+                result = observed(times[:good], states[:good])
             heights = result["position_com_in_deck"].values[:, 2]
             if self.body.contact_names and (heights < FALLEN_SHARE * upright).any():
                 good = int(np.argmax(heights < FALLEN_SHARE * upright)) + 1
@@ -377,6 +392,8 @@ class Run:
                 raise SimulationStopped(
                     f"{self.body.name}: {reason}; use stiffer control, gentler motion or a shorter run"
                 )
+            if gave_up:
+                raise GaveUp(f"{self.body.name}: the controller gave up: {gave_up}")
             state = states[-1]
             if progress:
                 progress((first + count) * self.step)

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from posture.compare import CASES, compare, run_case, table
 from posture.deck import Sine, SineDeck, constant_deck
 from posture.laws import make_law
 from posture.simulate import simulate
+from posture.swap import stand
 
 ROCKING = SineDeck({"pitch": [Sine(0.03, 5.0, 0.0)]})
 
@@ -38,11 +41,24 @@ def test_one_who_falls_or_cannot_start_is_told():
     assert [(one.body, one.controller) for one in found[:3]] == [("ankle_hip", "lqr")] * 3
     late = next(one for one in found if (one.body, one.controller, one.case) == ("ankle_hip", "lqr", "150 ms later"))
     assert late.stood < 4.0
+    assert late.ending == "fell"
     assert "fell" in late.why
     lines = table(found)
     assert any("fell at" in line for line in lines)
     assert any("not run (1)" in line for line in lines)
     assert any(line.startswith("(1) ankle_hip does not fit cip") for line in lines)
+
+
+def test_a_law_that_finds_no_torque_gives_up_and_keeps_its_figures():
+    """No joint of a plane body helps against roll: the centre of pressure leaves the feet; a step would be needed."""
+    rolling = SineDeck({"roll": [Sine(0.4, 8.0, math.pi / 2)]})  # level at first
+    one = run_case(stand("jump"), "whole_body", "as designed", rolling, duration=6.0)
+    assert one.ending == "gave up"
+    assert 0 < one.stood < 3.0
+    assert one.effort > 0
+    assert "no torques keep the feet on the deck" in one.why
+    lines = table([one, *(replace(one, case=case) for case in CASES if case != one.case)])
+    assert any(f"gave up at {one.stood:.1f} s (1)" in line for line in lines)
 
 
 def test_processes_give_what_one_process_gives():

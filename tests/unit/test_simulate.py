@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
-from controllers import PD, PID, Controller, Relaxed
+from controllers import PD, PID, Controller, ControllerError, FromFunction, Relaxed, WholeBody
 from posture.balance import Balance
 from posture.body import STANDARD_GRAVITY, Body, load_body
 from posture.deck import Sine, SineDeck, constant_deck
-from posture.errors import Interrupted, ScenarioError, SimulationStopped
+from posture.errors import GaveUp, Interrupted, ScenarioError, SimulationStopped
+from posture.plant import Plant
 from posture.results import save_blocks
 from posture.scenario import parse_scenario
 from posture.simulate import Dynamics, prepare, residual, simulate
@@ -572,3 +573,26 @@ def test_who_starts_balanced_on_a_rolling_deck_has_little_swing_of_their_own(per
 def test_a_controller_too_weak_to_balance_cannot_start_balanced(single: Body) -> None:
     with pytest.raises(ScenarioError, match="upright"):
         Balance(single, balance(single, ratio=0.3)).start(constant_deck(pitch=1.0))
+
+
+@pytest.mark.parametrize(("last", "kept"), [(0.012, 0.0), (0.5, 0.48), (0.507, 0.5), (11.0, 10.98)])
+def test_a_law_that_gives_up_leaves_what_was_computed(last: float, kept: float) -> None:
+    """Whether it gives up inside an output step, at its end, or in the second block of rows."""
+    body = load_body("cip")
+
+    def law(time: float, position: Array, velocity: Array) -> Array:
+        if time >= last - 1e-9:
+            raise ControllerError("no torque is enough")
+        return -2000 * position - 300 * velocity
+
+    with pytest.raises(GaveUp, match="cip: the controller gave up: no torque is enough") as stopped:
+        simulate(body, constant_deck(), FromFunction(body.joint_names, law), duration=12.0)
+    assert stopped.value.exit_code == 3
+    assert stopped.value.partial.time.values[-1] == pytest.approx(kept)
+
+
+def test_a_law_that_gives_up_at_once_is_bad_input() -> None:
+    body = load_body("ship_stance")
+    law = WholeBody(Plant(body), outline=body.contact_polygon(), least_force=1e5)
+    with pytest.raises(ScenarioError, match=r"ship_stance: the controller cannot start: at 0\.000 s no torques"):
+        simulate(body, constant_deck(), law, duration=1.0)
