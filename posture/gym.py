@@ -203,13 +203,23 @@ class DeckStances(gymnasium.vector.VectorEnv[Array, Array, NDArray[Any]]):
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, count)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, count)
         self._done = np.zeros(count, bool)
+        self._random: list[np.random.Generator] = []
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """New episodes for all; person k of seed s has what ``DeckStance.reset(seed=s + k)`` gives."""
+        """New episodes for all; person k of seed s has what ``DeckStance.reset(seed=s + k)`` gives.
+
+        Without a seed the random numbers go on from where they were, as Gymnasium wants it.
+        """
         seeds = [seed + k for k in range(self.num_envs)] if isinstance(seed, int) else seed or [None] * self.num_envs
-        self._random = [gymnasium.utils.seeding.np_random(one)[0] for one in seeds]
+        if len(seeds) != self.num_envs:
+            raise ScenarioError(
+                f"reset got {len(seeds)} seeds for {self.num_envs} persons; give one each, or one number"
+            )
+        for row, one in enumerate(seeds):
+            if one is not None or row == len(self._random):
+                self._random[row : row + 1] = [gymnasium.utils.seeding.np_random(one)[0]]
         self.channels: list[Array] = [np.zeros(0)] * self.num_envs
         self.states, self.counts = np.zeros((self.num_envs, 2 * self.stepping.joints)), np.zeros(self.num_envs, int)
         for row in range(self.num_envs):

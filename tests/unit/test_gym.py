@@ -57,6 +57,19 @@ def test_many_at_once_are_each_alone():
     assert (many.counts == 0).all()
 
 
+def test_episodes_after_the_first_are_repeated_by_the_seed_too():
+    """Gymnasium: a seed once, then reset() without one goes on with the same random numbers."""
+    seen = []
+    for _ in range(2):
+        many = DeckStances(3, "cip", duration=0.1)
+        many.reset(seed=4)
+        seen.append([many.reset()[0], many.reset()[0]])
+    np.testing.assert_array_equal(seen[0], seen[1])
+    assert not np.allclose(seen[0][0], seen[0][1])
+    with pytest.raises(ScenarioError, match="got 2 seeds for 3 persons"):
+        many.reset(seed=[1, 2])
+
+
 def test_who_does_nothing_falls_and_who_balances_does_not():
     env = DeckStance("cip", duration=20.0)
     for policy, falls in ((lambda seen: np.zeros(1), True), (balance, False)):
