@@ -9,7 +9,7 @@ from controllers import Controller
 from posture.body import STANDARD_GRAVITY, Body
 from posture.deck import DeckMotion, channels_of
 from posture.errors import ScenarioError
-from posture.simulate import GIMBAL_LIMIT, Dynamics
+from posture.simulate import GIMBAL_LIMIT, Dynamics, sampled
 
 Array = NDArray[np.floating]
 
@@ -32,7 +32,9 @@ class Balance:
     def _acceleration(self, time: float, channels: Array, angles: Array) -> Array:
         position = self._neutral.copy()
         position[self.body.free] = angles
-        torque = self.controller.torque(time, position, self._still, self._memory)
+        state = np.concatenate((position, self._still, self._memory))
+        memory = sampled(self.controller, len(position), time, state)[2 * len(position) :]
+        torque = self.controller.torque(time, position, self._still, memory)
         return self._dynamics.acceleration(position, self._still, torque, channels)[self.body.free]
 
     def posture(self, time: float, channels: Array, guess: Array) -> Array:

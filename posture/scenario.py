@@ -25,6 +25,7 @@ from posture.body import Body, load_body
 from posture.deck import MOTIONS, DeckMotion, Sine, SineDeck, constant_deck, read_imu_csv
 from posture.elements import Line, read_elements
 from posture.errors import BodyError, ScenarioError, check_number, find_name
+from posture.laws import NAMES, make_law
 from posture.segments import lyapunov
 from posture.ship.stance import Stance
 from posture.simulate import Run, prepare
@@ -138,16 +139,34 @@ class Scenario:
             )
         return sines
 
-    def controller(self, body: Body) -> Controller:
-        """Build the controller for a body.
+    def controller(self, body: Body, deck: DeckMotion | None = None) -> Controller:
+        """Build the controller for a body; laws that may know the deck's motion know ``deck`` (the scenario's own).
 
         Stiffness is ``stiffness_ratio`` times what each joint needs against toppling (m·g·l), damping is stiffness
         times ``damping_time``; both so that they carry over to any body. Single joints are set by name.
         """
         table = self._table("controller")
         kind = find_name(
-            table.get("type", "pd"), CONTROLLERS, what="controller type", where=str(self.source), error=ScenarioError
+            table.get("type", "pd"),
+            dict.fromkeys((*CONTROLLERS, *NAMES)),
+            what="controller type",
+            where=str(self.source),
+            error=ScenarioError,
         )
+        if kind not in CONTROLLERS:
+            self._known(table, ("type", "delay"), "controller")
+            try:
+                return make_law(
+                    kind,
+                    body,
+                    self.stance().deck(self.deck()) if deck is None else deck,
+                    step=self._step(),
+                    duration=self._duration(),
+                    seed=self.seed,
+                    delay=self._number(table, "delay", "controller", 0.0, 0, 10),
+                )
+            except (ControllerError, ScenarioError) as error:
+                raise ScenarioError(f"{self.source}: [controller] {error}") from None
         if kind == "relaxed":
             self._known(table, ("type",), "controller")
             return Relaxed(body.joint_names)
@@ -253,10 +272,8 @@ class Scenario:
     def run(self, engine: str = "auto") -> Run:
         """Everything put together and checked, ready to compute; ``engine`` as in ``simulate.prepare``."""
         body, deck = self.body(), self.stance().deck(self.deck())
-        controller = self.controller(body)
+        controller = self.controller(body, deck)
         position, velocity = self.start(Balance(body, controller), deck)
-        step = self._number(self.settings, "step", "", 0.005, 1e-6, 0.1)
-        duration = self._number(self.settings, "duration", "", 60.0, 1e-3, 1e6)
         output_step = None
         if "output_step" in self.settings:
             output_step = self._number(self.settings, "output_step", "", 0.0, 1e-6, 3600)
@@ -264,8 +281,8 @@ class Scenario:
             body,
             deck,
             controller,
-            duration=duration,
-            step=step,
+            duration=self._duration(),
+            step=self._step(),
             output_step=output_step,
             start_position=position,
             start_velocity=velocity,
@@ -274,6 +291,12 @@ class Scenario:
             scenario=self.text,
             engine=engine,
         )
+
+    def _step(self) -> float:
+        return self._number(self.settings, "step", "", 0.005, 1e-6, 0.1)
+
+    def _duration(self) -> float:
+        return self._number(self.settings, "duration", "", 60.0, 1e-3, 1e6)
 
     def _table(self, key: str) -> dict[str, Any]:
         table = self.settings.get(key, {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -278,14 +278,13 @@ def _model(table: Any, source: Path, stance: Stance, person: RigidPerson) -> tup
     table = _known(table, ("body", "person", "locked", "controller", "step"), f"{source}: [model]")
     scenario = Scenario("", source, table, "", 0)
     body = stance.body(scenario.body())
-    controller = scenario.controller(body)
+    scenario.controller(body)  # what is wrong with it is said now, not in the middle of a sweep
     step = check_number(table.get("step", 0.005), what="step", unit="s", low=1e-4, high=0.05, error=ScenarioError)
-
-    balance = Balance(body, controller)
 
     def run(deck: SeaDeck, duration: float) -> Any:
         felt = stance.deck(deck)
-        position, velocity = balance.start(felt)
+        controller = replace(scenario, settings=table | {"duration": duration}).controller(body, felt)
+        position, velocity = Balance(body, controller).start(felt)
         return simulate(
             body,
             felt,

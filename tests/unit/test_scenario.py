@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from controllers import PD, PID, Relaxed
+from controllers import PD, PID, Delayed, Relaxed
 from posture.body import load_body
 from posture.deck import RecordedDeck, SineDeck
 from posture.errors import PostureError, ScenarioError
+from posture.laws import NAMES
 from posture.results import join
 from posture.scenario import Scenario, parse_scenario, read_scenario
 
@@ -227,7 +229,16 @@ def test_the_text_a_result_keeps_makes_the_same_run() -> None:
         ('[deck]\ntype = "sines"\nroll = 3', "must be a list"),
         ('[deck]\ntype = "sines"\nstation = [1, 2]', "three numbers"),
         ('[deck]\ntype = "sines"\nstation = [1, 2, "a"]', "station coordinate is 'a'"),
-        ('[controller]\ntype = "lqr"', "controller type"),
+        ('[controller]\ntype = "lqg"', r"no controller type is called 'lqg'; did you mean 'lqr'"),
+        ('[controller]\ntype = "lqr"\nstiffness_ratio = 3.0', r"no setting is called 'stiffness_ratio'"),
+        (
+            '[controller]\ntype = "lqr"\ndelay = 0.013',
+            r"here/trial.toml: \[controller\] .*delay is 0.013 s.*whole number",
+        ),
+        (
+            'body = "double_pendulum"\n[controller]\ntype = "mpc"',
+            "mpc does not fit double_pendulum: it needs the outline",
+        ),
         ("[controller]\nstiffness = 3", "must be a table"),
         ("[controller]\nstiffness = { ankel_x = 3.0 }", "did you mean 'ankle_x'"),
         ("[controller]\nstiffness = { ankle_x = -3.0 }", "stiffness of joint 'ankle_x' is -3"),
@@ -242,6 +253,51 @@ def test_what_cannot_be_is_refused_in_one_sentence_that_names_the_file(text: str
     message = str(refusal.value)
     assert "\n" not in message
     assert refusal.value.exit_code == 2
+
+
+TILTED = """
+body = "cip"
+duration = 2.0
+[deck]
+type = "constant"
+pitch_deg = 2.0
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_named_law_is_a_controller_type_and_starts_balanced(name: str) -> None:
+    """A deck at rest asks nothing new of one who already stands balanced on it, so nothing moves.
+
+    But for an integral that still grows, senses that are noisy, and two laws that have no balanced posture to be found
+    (they switch on the way), so that the run starts upright.
+    """
+    trial = scenario(TILTED.replace("cip", "ankle_hip") + f'[controller]\ntype = "{name}"\n')
+    run = simulate_all(trial)
+    angles = run.joint_position.values
+    restless = ("pid", "sensory", "intermittent", "ankle_hip")
+    assert np.abs(angles - angles[0]).max() < (0.1 if name in restless else 1e-6)  # rad
+
+
+def test_a_scenario_s_law_may_hear_of_everything_late() -> None:
+    late = scenario(TILTED + '[controller]\ntype = "gravity_pd"\ndelay = 0.1\n')
+    law = late.controller(late.body())
+    assert isinstance(law, Delayed)
+    assert law.steps == 20
+
+
+def test_a_law_that_knows_the_deck_knows_the_scenario_s_own() -> None:
+    rolling = (
+        'body = "ankle_hip"\nduration = 3.0\n[deck]\ntype = "sines"\npitch = [{ amplitude_deg = 3.0, period = 5.0 }]\n'
+    )
+    swing = {}
+    for name in ("lqr", "lqr_deck"):
+        run = simulate_all(scenario(rolling + f'[controller]\ntype = "{name}"\n'))
+        swing[name] = np.abs(run.joint_position.values).max()
+    assert swing["lqr_deck"] < 1e-6 < 1e-3 < swing["lqr"]
+
+
+def simulate_all(trial: Scenario) -> xr.Dataset:
+    return join(list(trial.run().blocks()))
 
 
 def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
