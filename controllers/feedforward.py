@@ -1,4 +1,8 @@
-"""Feed-forward of the base's motion: the torque that would keep a posture on a base that moves as it does."""
+"""Feed-forward of the base's motion: the torque that would keep a posture on a base that moves as it does.
+
+Inverse dynamics of what is wanted, not of what is, so that it needs no measurement of the body (C. H. An,
+C. G. Atkeson, J. M. Hollerbach, Model-Based Control of a Robot Manipulator, 1988).
+"""
 
 from __future__ import annotations
 
