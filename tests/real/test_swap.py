@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posture.body import body_from_text, load_body
+from posture.body import STANDARD_GRAVITY, body_from_text, load_body
 from posture.deck import Sine, SineDeck
+from posture.export_body import mjcf_text
 from posture.laws import make_law
-from posture.simulate import simulate
+from posture.simulate import Dynamics, simulate
 from posture.swap import by_role, roles, stand
 from posture.view import write_view
 from tests.unit.test_swap import _twins, held, lockstep, ours
@@ -74,3 +75,22 @@ def test_settings_by_role_reach_the_same_joints(path):
     found = by_role(body, {"ankle": 900.0, "knee": 800.0, "hip": 700.0}, rest=50.0)
     for word, value in (("Ankle", 900.0), ("Knee", 800.0), ("Hip", 700.0)):
         assert {name for name, one in found.items() if one == value} == {n for n in body.joint_names if word in n}
+
+
+def test_they_go_to_mujoco_as_they_are(path):
+    """Written as MJCF, a stranger on the deck accelerates as in Pinocchio: 1e-9, massless frames are 1e-14 kg there."""
+    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed; it comes with the test extra")
+    body = stand(path)
+    model = mujoco.MjModel.from_xml_string(mjcf_text(body))
+    assert model.body_mass.sum() == pytest.approx(body.mass, rel=1e-10)
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    data, random, count = mujoco.MjData(model), np.random.default_rng(3), len(body.joint_names)
+    joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in body.joint_names]
+    level = np.array([0, 0, 0, 0, 0, 0, 0, 0, STANDARD_GRAVITY])
+    for _ in range(5):
+        q, v, u = random.uniform(-0.6, 0.6, count), random.normal(0, 2, count), random.normal(0, 40, count)
+        data.qpos[model.jnt_qposadr[joints]], data.qvel[model.jnt_dofadr[joints]] = q, v
+        data.qfrc_applied[model.jnt_dofadr[joints]] = u
+        mujoco.mj_forward(model, data)
+        expected = Dynamics(body).acceleration(q, v, u, level)
+        np.testing.assert_allclose(data.qacc[model.jnt_dofadr[joints]], expected, atol=1e-9 * np.abs(expected).max())

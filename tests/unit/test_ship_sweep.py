@@ -18,6 +18,7 @@ from posture.errors import PostureError, ResultError
 from posture.results import load, save
 from posture.ship.assess import Sailor, assess
 from posture.ship.hull import Hull, rao_table, read_ship, write_rao_csv
+from posture.ship.motion import SeaDeck
 from posture.ship.polar import draw_polar
 from posture.ship.sea import sea_state
 from posture.ship.settings import parse_voyage
@@ -154,6 +155,18 @@ def test_counting_with_a_simulated_person(tmp_path: Path) -> None:
     assert rigid.sailor.simulate is None
     with pytest.raises(PostureError, match="a voyage with other"):
         run_sweep(rigid, tmp_path / "table.nc")
+
+
+def test_a_simulated_person_who_knows_the_deck_knows_that_of_each_condition(tmp_path: Path) -> None:
+    text = SMALL.replace("duration = 120", 'duration = 10\nmethod = "model"').replace("deck = [-30.0, 0.0, 4.0]\n", "")
+    text += '[model]\nbody = "ankle_hip"\n[model.controller]\ntype = "lqr_deck"\n'
+    voyage = parse_voyage(text, tmp_path / "voyage.toml")
+    assert voyage.sailor.simulate is not None
+    for heading in (2.0, 3.0):
+        deck = SeaDeck(voyage.ship, sea_state("SS5"), heading=heading, speed=6.0, station=(-30.0, 0.0, 4.0), seed=1)
+        run = voyage.sailor.simulate(deck, 5.0)
+        assert np.ptp(run.deck_specific_force.values[:, 0]) > 0.1  # m/s²
+        assert np.ptp(run.joint_position.values, axis=0).max() < 1e-6  # with the right deck nothing is left to correct
 
 
 def test_the_sailor_looks_where_told() -> None:
