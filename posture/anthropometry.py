@@ -186,6 +186,9 @@ def scale_body(
         _grow_xyz(joint, frames[joint_ends(joint)[0]])
     for contact in sidecar.get("contact", {}).values():
         contact["points"] = (np.array(contact["points"]) * shapes[contact["link"]]).round(6).tolist()
+    for piece in sidecar.get("figure", {}).values():
+        entry = sidecar.get("segments", {}).get(piece["link"], {})
+        _grow_piece(piece, shapes[piece["link"]], _heavier(entry.get("segment"), model, person))
     for holder in muscle_places(sidecar.get("muscles", {})):
         key = "point" if "point" in holder else "center"
         holder[key] = (np.array(holder[key], float) * frames[holder["link"]]).round(6).tolist()
@@ -213,6 +216,8 @@ def stretch_body(
         _grow_xyz(joint, np.full(3, factors.get(joint_ends(joint)[0], 1.0)))
     for contact in sidecar.get("contact", {}).values():
         contact["points"] = (np.array(contact["points"]) * factors.get(contact["link"], 1.0)).round(6).tolist()
+    for piece in sidecar.get("figure", {}).values():
+        _grow_piece(piece, np.full(3, factors.get(piece["link"], 1.0)), person.mass / total)
     sidecar["person"] = asdict(person)
     return root, sidecar
 
@@ -275,6 +280,14 @@ def _grow_shape(shape: etree._Element, factors: NDArray[np.float64], holder: etr
         shape.set("radius", _text(float(shape.get("radius")) * girth))
         if shape.tag != "sphere":
             shape.set("length", _text(float(shape.get("length")) * own[2]))
+
+
+def _grow_piece(piece: dict[str, Any], factors: NDArray[np.float64], heavier: float) -> None:
+    """Let a drawn piece grow with its link; across, with the square root of mass over length."""
+    upper, lower = np.array(piece["upper"], float), np.array(piece["lower"], float)
+    stretch = np.linalg.norm((upper - lower) * factors) / np.linalg.norm(upper - lower)
+    piece["upper"], piece["lower"] = ((end * factors).round(6).tolist() for end in (upper, lower))
+    piece["girth"] = round(piece.get("girth", 1.0) * float(np.sqrt(heavier / stretch)), 6)
 
 
 def _grow_inertial(inertial: etree._Element, heavier: float, growth: float) -> None:

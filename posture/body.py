@@ -34,7 +34,7 @@ from posture.urdf import INERTIA_KEYS, check_urdf, read_urdf
 Array = NDArray[np.floating]
 
 STANDARD_GRAVITY = 9.80665  # m/s²
-SIDECAR_ENTRIES = ("floats", "person", "contact", "segments", "variant", "stand", "roles")
+SIDECAR_ENTRIES = ("floats", "person", "contact", "segments", "figure", "variant", "stand", "roles")
 CONTACT_REACH = 10.0  # m; a foot's outline farther from its link is in mm
 UNUSED = ("dynamics", "safety_controller", "calibration")  # elements of a URDF's joint
 VERTICAL_AXIS_SHARE = 0.04  # gain of a joint about the body's long axis, relative to one across it
@@ -390,6 +390,10 @@ def _build(name: str, path: Path, root: etree._Element, sidecar: dict[str, Any])
     beside = path.with_suffix(".toml")
     check_segments(sidecar.get("segments", {}), root, where=str(beside))
     links = [link.get("name") for link in root.findall("link")]
+    if "figure" in sidecar:
+        from posture.figure import check_figure
+
+        check_figure(sidecar["figure"], links, where=str(beside))
     for area, entry in sidecar.get("contact", {}).items():
         find_name(entry["link"], links, what="link", where=f"{beside}: [contact.{area}]")
         frame = model.frames[body.link_frame(entry["link"])]
@@ -537,7 +541,7 @@ def _are_words(value: Any) -> bool:
 
 
 def _sidecar_toml(sidecar: dict[str, Any]) -> str:
-    plain = ("floats", "person", "contact", "stand", "roles")
+    plain = ("floats", "person", "contact", "figure", "stand", "roles")
     text = _tables_toml({key: sidecar[key] for key in plain if key in sidecar})
     if "segments" in sidecar:
         rows = (

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 from posture.anthropometry import DE_LEVA, Person
+from posture.errors import BodyError, check_number, find_name
+
+if TYPE_CHECKING:
+    from posture.body import Body
 
 Array = NDArray[np.floating]
 
@@ -147,7 +151,7 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
             ),
         ),
     ),
-    # Along the foot: centre and half height are those above the sole, see _foot_ring.
+    # Along the foot: centre and half height are those above the sole, see UPRIGHT.
     "foot": (
         Profile(
             SHOE,
@@ -162,53 +166,126 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
 }  # fmt: skip
 
 
-def _cut(profile: Profile, start: float, end: float, low: float, high: float) -> Profile | None:
-    """What a profile has between ``low`` and ``high``, with bulging lids, told along the part from start to end."""
+DOME = 0.11  # of the whole piece's length; where a joint bends, the dome of each part shows instead of a gap
+QUARTER = np.radians([30.0, 60.0, 85.0])
+XIPHOID, NAVEL = (
+    sum(DE_LEVA["male"][part].length for part in parts) / DE_LEVA["male"]["trunk"].length
+    for parts in (("upper_trunk",), ("upper_trunk", "middle_trunk"))
+)
+# Parts of pieces for links that end within a segment: the piece, and where it is cut; -1 and 2 are beyond its ends.
+PARTS = {
+    "upper_trunk": ("trunk", -1.0, XIPHOID),
+    "middle_trunk": ("trunk", XIPHOID, NAVEL),
+    "lower_trunk": ("trunk", NAVEL, 2.0),
+    "torso": ("trunk", -1.0, 0.83),
+    "pelvis": ("trunk", 0.836, 2.0),
+    "skull": ("head", -1.0, 0.86),
+    "neck": ("head", 0.86, 2.0),
+    "hindfoot": ("foot", -1.0, 0.72),
+    "forefoot": ("foot", 0.72, 2.0),
+}
+
+
+def _cut(profile: Profile, low: float, high: float) -> Profile | None:
+    """What a profile has between ``low`` and ``high``, told along that part, with a dome at each cut."""
     rows = np.array(profile.rows)
-    low, high = max(low, rows[0, 0]), min(high, rows[-1, 0])
-    if high - low < 1e-6:
+    start, end = max(low, 0.0), min(high, 1.0)
+    chosen = rows[(rows[:, 0] > low + 0.004) & (rows[:, 0] < high - 0.004)]
+    if not len(chosen):
         return None
-    edges = PchipInterpolator(rows[:, 0], rows[:, 1:])(np.array([low, high]))
-    inside = rows[(rows[:, 0] > low + 0.004) & (rows[:, 0] < high - 0.004)]
-    lids = [(place + bulge, edge[0], 0.6 * edge[1], 0.6 * edge[2])
-            for place, bulge, edge in ((low, -0.03, edges[0]), (high, 0.03, edges[1]))]  # fmt: skip
-    closed = np.vstack((lids[0], [low, *edges[0]], inside, [high, *edges[1]], lids[1]))
-    closed[:, 0] = (closed[:, 0] - start) / (end - start)
-    return Profile(profile.color, tuple((a, b, c, d) for a, b, c, d in closed.tolist()), profile.roundness)
+    size = PchipInterpolator(rows[:, 0], rows[:, 1:])
+    before = _dome(low, size(low), -DOME)[::-1] if low > rows[0, 0] else chosen[:0]
+    after = _dome(high, size(high), DOME) if high < rows[-1, 0] else chosen[:0]
+    part = np.vstack((before, chosen, after))
+    part[:, 0] = (part[:, 0] - start) / (end - start)
+    return Profile(profile.color, tuple((a, b, c, d) for a, b, c, d in part.tolist()), profile.roundness)
 
 
-# A trunk in three parts, cut where the mean man's xiphoid and navel are; the ends keep their neck and crotch.
-for _name, _start, _end in (("upper_trunk", 0.0, 0.371), ("middle_trunk", 0.371, 0.705), ("lower_trunk", 0.705, 1.0)):
-    _found = [_cut(item, _start, _end, _start or -1.0, _end if _end < 1 else 2.0) for item in PROFILES["trunk"]]
-    PROFILES[_name] = tuple(item for item in _found if item is not None)
+def _dome(place: float, size: Array, height: float) -> Array:
+    """Rows from a cut outwards: a quarter of an ellipse."""
+    forward, depth, width = size
+    bulge = [(place + height * np.sin(t), forward, np.cos(t) * depth, np.cos(t) * width) for t in QUARTER]
+    return np.array([(place, forward, depth, width), *bulge])
 
 
-def lofts(
-    person: Person, entry: dict[str, Any], *, sole: float
-) -> Iterator[tuple[Array, NDArray[np.int64], tuple[float, ...]]]:
-    """Vertices (n × 3, m, in the link's frame), triangles and colour of each piece of a link's segment.
+for _name, (_piece, _low, _high) in PARTS.items():
+    PROFILES[_name] = tuple(part for item in PROFILES[_piece] if (part := _cut(item, _low, _high)) is not None)
 
-    ``entry`` is the link's row of the sidecar's [segments]; ``sole`` the height of the sole in a foot's frame, m.
-    """
-    segment, along = entry["segment"], np.array(entry["direction"], float)
-    length = person.length(segment)
+UPRIGHT = ("foot", "hindfoot", "forefoot")  # their depth is a height above the sole; all else has its depth forward
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Where a piece is on a link: its upper and lower end (m, link axes) and its girth, 1 for the mean man's."""
+
+    name: str
+    upper: Array
+    lower: Array
+    girth: float
+
+
+def pieces(body: Body) -> dict[str, list[Piece]]:
+    """What to draw on each link: the sidecar's [figure], and every link that carries a whole segment of the person."""
+    found: dict[str, list[Piece]] = {}
+    for entry in body.sidecar.get("figure", {}).values():
+        upper, lower = (np.array(entry[end], float) for end in ("upper", "lower"))
+        found.setdefault(entry["link"], []).append(Piece(entry["piece"], upper, lower, float(entry.get("girth", 1.0))))
+    person = body.person
+    for link, entry in body.sidecar.get("segments", {}).items():
+        name = entry["segment"]
+        if person and entry.get("carries_mass") and name in PROFILES and link not in found:
+            along = person.length(name) * np.array(entry["direction"], float)
+            areas = [area for area in body.sidecar.get("contact", {}).values() if area["link"] == link]
+            sole = min((point[2] for area in areas for point in area["points"]), default=0.0)
+            upper = np.array([0, 0, sole if name in UPRIGHT else 0.0]) - entry["origin"] * along
+            found[link] = [Piece(name, upper, upper + along, girth(person, name))]
+    return found
+
+
+def check_figure(figure: Any, links: list[str], *, where: str) -> None:
+    """Refuse a sidecar's [figure] that could not be drawn."""
+    if not isinstance(figure, dict):
+        raise BodyError(f"{where}: figure is {figure!r}; give tables [figure.NAME] with link, piece, upper, lower")
+    for name, entry in figure.items():
+        place = f"{where}: [figure.{name}]"
+        if not isinstance(entry, dict) or not {"link", "piece", "upper", "lower"} <= set(entry):
+            raise BodyError(f"{place} needs link, piece, and its upper and lower end [x, y, z] in m")
+        for key in entry:
+            find_name(key, ("link", "piece", "upper", "lower", "girth"), what="setting", where=place)
+        find_name(entry["link"], links, what="link", where=place)
+        find_name(entry["piece"], PROFILES, what="piece", where=place)
+        check_number(entry.get("girth", 1.0), what=f"{place}: girth", unit="", low=0.2, high=5, error=BodyError)
+        for end in ("upper", "lower"):
+            values = entry[end] if isinstance(entry[end], list) else []
+            if len(values) != 3:
+                raise BodyError(f"{place}: {end} is {entry[end]!r}; give [x, y, z] in m")
+            for value in values:
+                check_number(value, what=f"{place}: {end}", unit="m", low=-5, high=5, error=BodyError)
+        if np.allclose(entry["upper"], entry["lower"]):
+            raise BodyError(f"{place}: upper and lower end are the same point; move them apart")
+
+
+def girth(person: Person, segment: str) -> float:
+    """Across, a segment grows with the square root of mass over length, so that it keeps the mean man's density."""
     heavier = person.mass * DE_LEVA[person.sex][segment].mass / (MEAN_MAN.mass * DE_LEVA["male"][segment].mass)
-    girth = np.sqrt(heavier * MEAN_MAN.length(segment) / length)
-    # A foot lies along X and its depth is a height above the sole; everything else has its depth forward.
-    across, base = (np.array([0, 0, 1.0]), sole) if segment == "foot" else (np.array([1.0, 0, 0]), 0.0)
+    return float(np.sqrt(heavier * MEAN_MAN.length(segment) / person.length(segment)))
+
+
+def lofts(piece: Piece) -> Iterator[tuple[Array, NDArray[np.int64], tuple[float, ...]]]:
+    """Vertices (n × 3, m, in the link's frame), triangles and colour of everything a piece is made of."""
+    along, across = piece.lower - piece.upper, np.array([0, 0, 1.0] if piece.name in UPRIGHT else [1.0, 0, 0])
     left = np.array([0, 1.0, 0])
     turn = np.arange(SIDES) * 2 * np.pi / SIDES
-    for profile in PROFILES[segment]:
+    circle = np.array((np.cos(turn), np.sin(turn)))
+    for profile in PROFILES[piece.name]:
         rows = np.array(profile.rows)
         even = np.linspace(rows[0, 0], rows[-1, 0], RINGS)
         gap = np.abs(even[:, None] - rows[:, 0]).min(axis=1)
         # Rings much closer to each other than the rest would show as bands in the shading.
         places = np.sort(np.concatenate((even[gap > 0.45 * (even[1] - even[0])], rows[:, 0])))
-        center, depth, width = girth / 1000 * PchipInterpolator(rows[:, 0], rows[:, 1:])(places).T
-        ellipse = np.abs((np.cos(turn), np.sin(turn))) ** (2 / profile.roundness) * np.sign(
-            (np.cos(turn), np.sin(turn))
-        )
-        spine = ((places - entry.get("origin", 0.0)) * length)[:, None] * along + (base + center)[:, None] * across
+        center, depth, width = piece.girth / 1000 * PchipInterpolator(rows[:, 0], rows[:, 1:])(places).T
+        ellipse = np.abs(circle) ** (2 / profile.roundness) * np.sign(circle)
+        spine = piece.upper + places[:, None] * along + center[:, None] * across
         rings = (
             spine[:, None, :]
             + (depth[:, None] * ellipse[0])[..., None] * across

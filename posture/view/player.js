@@ -29,11 +29,11 @@ function showLegend(scene, redraw) {
       group.visible = on;
       redraw();
     };
-    $("legend").append(row);
+    $("marked").before(row);
   }
 }
 
-function showEvents(run, seek) {
+function showEvents(run, seek, jump) {
   $("events").replaceChildren(...run.events.map(({ time, text }) => {
     const mark = make("button", { type: "button", title: `${time.toFixed(2)} s: ${text}`, tabIndex: -1 });
     mark.setAttribute("aria-label", mark.title);
@@ -41,6 +41,10 @@ function showEvents(run, seek) {
     mark.onclick = () => seek(time);
     return mark;
   }));
+  const kinds = [...new Set(run.events.map(event => event.text.split(":")[0]))], row = $("marked");
+  row.hidden = !run.events.length;
+  row.lastChild.textContent = kinds.length > 1 ? `${run.events.length} marked moments` : `${run.events.length} × ${kinds[0]}`;
+  row.onclick = () => jump(1);
 }
 
 async function main() {
@@ -75,13 +79,14 @@ async function main() {
   const jump = way => {
     const times = run.events.map(event => event.time);
     const to = way > 0 ? times.find(time => time > t + .01) : times.reverse().find(time => time < t - .01);
-    if (to !== undefined) { play(false); seek(to); }
+    const around = way > 0 ? run.events[0] : run.events[run.events.length - 1];
+    if (around) { play(false); seek(to ?? around.time); }
   };
   const plots = makePlots(run, seek);
   if (scene) showLegend(scene, show);
   const setRange = () => {
     Object.assign($("slider"), { min: run.start, max: run.end });
-    showEvents(run, time => { play(false); seek(time); });
+    showEvents(run, time => { play(false); seek(time); }, jump);
   };
   setRange();
   if (run.every > 1 && run.every * run.step > .06) $("thin").textContent = `shows every ${run.every}th row (${(run.every * run.step).toFixed(2)} s)`;

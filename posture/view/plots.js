@@ -59,6 +59,8 @@ function drawPlot(run, number, canvas, last) {
   pen.beginPath(); pen.rect(left, top - 1, right - left, bottom - top + 2); pen.clip();
   pen.lineWidth = 1.4;
   pen.lineJoin = "round";
+  pen.fillStyle = "rgba(228, 0, 43, .35)";
+  for (const event of run.events) pen.fillRect(x(event.time) - .5, top, 1, bottom - top);
   plot.curves.forEach((curve, k) => {
     pen.strokeStyle = curve.color;
     pen.beginPath();

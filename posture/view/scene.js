@@ -8,6 +8,7 @@ const VIEWS = {
   sagittal: { name: "Sagittal", eye: [0, -4.3, 1.25], target: [0, 0, .92] },
   feet: { name: "Feet", eye: [1.22, -.58, .88], target: [.05, 0, .12] },
 };
+const SKIN = 3.5;  // is drawn after marks on the ground (1 to 3), before what is seen through the body (4 and more)
 const TRAVELS = 2.5;  // m; a body that gets farther is followed by the camera
 
 // Places of all joints from root pose and joint values: what Pinocchio's forward kinematics does.
@@ -58,10 +59,13 @@ function makeScene(run) {
     marks.layers.ghost.group.add(object);
   }
   if (run.ghost) ship.add(marks.layers.ghost.group);
-  if (run.muscles.length) for (const item of paintings) {  // muscles lie under the skin
-    item.material.transparent = true;
-    item.material.opacity = .42;
-    item.material.depthWrite = false;
+  // Muscles lie under the skin. Of the skin only what is in front shows: its depth is drawn first, after all muscles.
+  if (run.muscles.length) for (const item of paintings) {
+    const depth = new THREE.Mesh(item.geometry, new THREE.MeshBasicMaterial({ colorWrite: false, transparent: true, polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 1 }));
+    depth.renderOrder = SKIN;
+    item.add(depth);
+    item.renderOrder = SKIN + .1;
+    Object.assign(item.material, { transparent: true, opacity: .38, depthWrite: false });
   }
   let room = null;
   if (sea) {

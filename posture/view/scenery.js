@@ -1,6 +1,6 @@
 // ------------------------------------------------------------ scenery: sea, sky, ship
 
-const SUN = [0.30, -0.58, 0.76], FREEBOARD = 3.2, HALF_BEAM = 5;
+const SUN = [0.30, -0.58, 0.76], FREEBOARD = 3.2, HALF_BEAM = 5, BOW_MARK = 1.25;  // m
 const HORIZON = "vec3(.80, .88, .94)", ZENITH = "vec3(.40, .62, .84)";
 
 function makeSky(THREE) {
@@ -149,6 +149,18 @@ function deckTexture(THREE) {
   return texture;
 }
 
+// An arrow towards the bow, painted on the deck.
+function bowTexture(THREE) {
+  const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+  canvas.width = 320; canvas.height = 512;
+  pen.fillStyle = "#ffb20f";
+  pen.fill(new Path2D("M160 506 L40 366 L112 366 L112 216 L208 216 L208 366 L280 366 Z"));
+  pen.font = "700 118px system-ui, 'DejaVu Sans', sans-serif";
+  pen.textAlign = "center";
+  pen.fillText("BOW", 160, 170);
+  return new THREE.CanvasTexture(canvas);
+}
+
 function makeShip(THREE, draught) {
   const ship = new THREE.Group(), outline = new THREE.Shape();
   outline.moveTo(-13, -HALF_BEAM);
@@ -171,6 +183,11 @@ function makeShip(THREE, draught) {
   add(extrude(.22), paint(0xf2f4f5), -.23);
   add(extrude(draught), paint(0x2f5274, 40), -.24 - draught);
   for (const y of [-1.6, 1.6]) add(new THREE.PlaneGeometry(20, .09), paint(0xffb20f), .004).position.setY(y).setX(-2);
+
+  const bow = add(new THREE.PlaneGeometry(.5, .8), new THREE.MeshPhongMaterial({ map: bowTexture(THREE), transparent: true, shininess: 8 }), .005);
+  bow.position.x = BOW_MARK;
+  bow.rotation.z = Math.PI / 2;  // read by somebody who looks aft, as the first camera does
+  bow.castShadow = false;
 
   const edge = outline.getSpacedPoints(46).map(point => point.multiplyScalar(.985));
   const white = paint(0xfafafa, 60);

@@ -12,7 +12,6 @@ import umsgpack
 from lxml import etree
 
 from posture import figure
-from posture.anthropometry import Person
 from posture.body import Body, pinocchio_text
 
 with warnings.catch_warnings():  # meshcat's server, which is not used here, leans on a deprecated part of zmq
@@ -27,32 +26,31 @@ PLAIN_COLOR = (0.16, 0.29, 0.46, 1.0)
 
 
 def body_shapes(body: Body) -> list[Shape]:
-    """Everything that draws the body: a person where its sidecar names segments, its visuals, or a stick figure."""
-    text = pinocchio_text(etree.fromstring(body.urdf.encode()))
-    visuals = pin.buildGeomFromUrdfString(body.model, text, pin.VISUAL).geometryObjects
-    person, segments = body.person, body.sidecar.get("segments", {})
-    lofted = [
-        link
-        for link, entry in segments.items()
-        if person and entry.get("carries_mass") and entry["segment"] in figure.PROFILES
-    ]
-    shapes = [shape for link in lofted if person for shape in _person_shapes(body, person, link)]
-    shapes += [
-        (int(item.parentJoint), item.placement, geometry, tuple(item.meshColor))
-        for item in visuals
-        if body.model.frames[item.parentFrame].name not in lofted and (geometry := _geometry(item.geometry)) is not None
-    ]
-    return shapes or _stick_figure(body)
+    """Everything that draws the body: a person where its sidecar says how, else what its URDF has.
 
-
-def _person_shapes(body: Body, person: Person, link: str) -> list[Shape]:
-    frame = body.model.frames[body.link_frame(link)]
-    areas = [area for area in body.sidecar.get("contact", {}).values() if area["link"] == link]
-    sole = min((point[2] for area in areas for point in area["points"]), default=0.0)
-    return [
+    A link without visuals (their mesh files do not travel with a run) is drawn by its collision shapes; a joint that
+    nothing is drawn on, by bars to the joints it carries.
+    """
+    lofted = figure.pieces(body)
+    shapes = [
         (int(frame.parentJoint), frame.placement, TriangularMeshGeometry(points, faces), color)
-        for points, faces, color in figure.lofts(person, body.sidecar["segments"][link], sole=sole)
+        for link, pieces in lofted.items()
+        for frame in [body.model.frames[body.link_frame(link)]]
+        for piece in pieces
+        for points, faces, color in figure.lofts(piece)
     ]
+    text = pinocchio_text(etree.fromstring(body.urdf.encode()))
+    drawn = set(lofted)
+    for kind in (pin.VISUAL, pin.COLLISION):
+        found: dict[str, list[Shape]] = {}
+        for item in pin.buildGeomFromUrdfString(body.model, text, kind).geometryObjects:
+            link = body.model.frames[item.parentFrame].name
+            color = tuple(item.meshColor) if kind == pin.VISUAL else PLAIN_COLOR
+            if link not in drawn and (geometry := _geometry(item.geometry)) is not None:
+                found.setdefault(link, []).append((int(item.parentJoint), item.placement, geometry, color))
+        shapes += [shape for several in found.values() for shape in several]
+        drawn |= set(found)
+    return shapes + _stick_figure(body, bare=set(range(1, body.model.njoints)) - {shape[0] for shape in shapes})
 
 
 def _geometry(shape: Any) -> Any:
@@ -108,18 +106,18 @@ def _solid(radius: float, half_length: float, *, flat: bool = False, sides: int 
     return TriangularMeshGeometry(vertices, faces)
 
 
-def _stick_figure(body: Body) -> list[Shape]:
-    """Draw a ball at every joint and bars to the joints it carries, or to its centre of mass at the end."""
+def _stick_figure(body: Body, *, bare: set[int]) -> list[Shape]:
+    """Draw a ball at every bare joint and bars to the joints it carries, or to its centre of mass at the end."""
     model = body.model
     shapes: list[Shape] = []
-    for joint in range(1, model.njoints):
-        shapes.append((joint, pin.SE3.Identity(), _solid(0.03, 0), PLAIN_COLOR))
+    for joint in sorted(bare):
         ends = [model.jointPlacements[child].translation for child in model.children[joint]]
-        for end in ends or [model.inertias[joint].lever]:
-            length = float(np.linalg.norm(end))
-            if length > 1e-6:
-                turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0, 1]), end).toRotationMatrix()
-                shapes.append((joint, pin.SE3(turn, end / 2), _solid(0.02, length / 2), PLAIN_COLOR))
+        bars = [end for end in ends or [model.inertias[joint].lever] if np.linalg.norm(end) > 1e-6]
+        if bars or not ends:
+            shapes.append((joint, pin.SE3.Identity(), _solid(0.03, 0), PLAIN_COLOR))
+        for end in bars:
+            turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0, 1]), end).toRotationMatrix()
+            shapes.append((joint, pin.SE3(turn, end / 2), _solid(0.02, float(np.linalg.norm(end)) / 2), PLAIN_COLOR))
     return shapes
 
 

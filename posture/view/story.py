@@ -221,6 +221,8 @@ def _tiles(dataset: xr.Dataset, body: Body) -> Iterator[tuple[str, str]]:
             if not deck_moves(dataset) and len(known) == len(cop) > 1:
                 speed = np.linalg.norm(np.diff(cop, axis=0), axis=1).sum() / (time[-1] - time[0])
                 yield "mean COP speed", f"{speed:.3g} mm/s"
+    if deck_moves(dataset) and "stance_margin" in dataset and "force_deck_on_person" in dataset and len(time) > 2:
+        yield "interruptions per minute", f"{count_run(dataset).per_minute:.2g}"
     if "stance_margin" in dataset and len(known := _known(dataset["stance_margin"].values)):
         outside = 100 * float(np.mean(~(dataset["stance_margin"].values >= 0)))
         yield ("COP outside stance", f"{outside:.1f} %") if deck_moves(dataset) else (
