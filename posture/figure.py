@@ -8,7 +8,7 @@ library does this: human meshes that can be scaled segment by segment come with 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating]
 
 MEAN_MAN = Person(mass=73.0, height=1.741, sex="male")
-SKIN, SHIRT, TROUSERS, SHOE, HAIR = (
+SKIN, SHIRT, TROUSERS, SHOE, HAIR, EYE, LIP = (
     (0.85, 0.66, 0.54, 1.0),
     (0.16, 0.31, 0.50, 1.0),
     (0.19, 0.22, 0.27, 1.0),
     (0.10, 0.10, 0.11, 1.0),
     (0.25, 0.18, 0.13, 1.0),
+    (0.14, 0.11, 0.10, 1.0),
+    (0.74, 0.48, 0.42, 1.0),
 )
 SIDES, RINGS = 28, 26
 
@@ -39,11 +41,13 @@ class Profile:
     """Cross-sections of one piece: rows of (place along the segment, centre forward, half depth, half width), mm.
 
     The place runs from 0 at the upper end to 1 at the lower end; ``roundness`` 2 is an ellipse, more is boxier.
+    With ``beside`` (mm) there are two of it, that far to the left and to the right.
     """
 
     color: tuple[float, ...]
     rows: tuple[tuple[float, float, float, float], ...]
     roundness: float = 2.0
+    beside: float = 0.0
 
 
 PROFILES: dict[str, tuple[Profile, ...]] = {
@@ -60,12 +64,18 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
         Profile(
             HAIR,
             (
-                (-0.025, -8, 4, 4), (-0.01, -10, 42, 34), (0.05, -12, 68, 55), (0.15, -13, 87, 69),
-                (0.28, -14, 95, 78), (0.40, -20, 90, 77), (0.52, -32, 76, 70), (0.62, -44, 56, 55), (0.68, -52, 38, 34),
-                (0.70, -56, 8, 8),
+                (-0.03, -8, 4, 4), (-0.015, -9, 44, 37), (0.05, -11, 72, 60), (0.13, -14, 88, 73), (0.22, -20, 92, 80),
+                (0.32, -27, 88, 82), (0.44, -33, 80, 80), (0.54, -41, 68, 74), (0.62, -49, 53, 60), (0.68, -56, 36, 38),
+                (0.70, -58, 8, 8),
             ),
         ),
-        Profile(SKIN, ((0.46, 96, 2, 5), (0.52, 101, 8, 9), (0.575, 104, 14, 15), (0.6, 99, 9, 13), (0.61, 96, 2, 4))),
+        Profile(SKIN, ((0.43, 94, 2, 4), (0.50, 98, 8, 8), (0.575, 102, 14, 15), (0.6, 98, 9, 13), (0.61, 95, 2, 4))),
+        Profile(SKIN, ((0.40, -6, 2, 2), (0.42, -6, 12, 4), (0.46, -7, 17, 6), (0.53, -5, 14, 6), (0.585, -2, 8, 4),
+                       (0.60, -1, 2, 2)), beside=75.0),
+        Profile(HAIR, ((0.385, 86, 1, 6), (0.395, 87, 3, 14), (0.41, 87, 3, 14), (0.42, 86, 1, 6)), beside=30.0),
+        Profile(EYE, ((0.440, 84, 1, 2), (0.446, 85, 3, 7), (0.462, 85, 4, 9), (0.476, 85, 3, 7), (0.482, 84, 1, 2)),
+                beside=30.0),
+        Profile(LIP, ((0.678, 80, 2, 8), (0.685, 82, 4, 20), (0.698, 83, 4, 18), (0.708, 80, 2, 6))),
     ),
     "trunk": (
         Profile(
@@ -136,8 +146,8 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
             TROUSERS,
             (
                 (-0.14, -6, 6, 6), (-0.10, -6, 62, 58), (-0.02, -6, 92, 84), (0.10, -4, 97, 90), (0.25, 0, 93, 86),
-                (0.45, 3, 83, 76), (0.65, 4, 72, 67), (0.85, 3, 63, 60), (1.0, 1, 59, 57),
-                (1.07, 0, 52, 50), (1.10, 0, 8, 8),
+                (0.45, 3, 83, 76), (0.65, 4, 73, 68), (0.85, 3, 65, 61), (0.97, 1, 61, 58),
+                (1.03, 0, 58, 56), (1.08, 0, 49, 47), (1.115, 0, 8, 8),
             ),
         ),
     ),
@@ -145,7 +155,7 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
         Profile(
             TROUSERS,
             (
-                (-0.10, 0, 6, 6), (-0.07, 0, 48, 46), (0.0, 1, 61, 58), (0.10, -3, 62, 58), (0.22, -8, 65, 59),
+                (-0.115, 0, 6, 6), (-0.08, 0, 44, 43), (-0.03, 0, 56, 54), (0.03, 0, 60, 57.5), (0.10, -3, 61, 58), (0.22, -8, 65, 59),
                 (0.34, -9, 64, 58), (0.50, -6, 57, 52), (0.70, -2, 51, 47), (0.90, 0, 50, 47), (1.0, 2, 52, 48),
                 (1.03, 2, 52, 48), (1.035, 2, 6, 6),
             ),
@@ -198,7 +208,7 @@ def _cut(profile: Profile, low: float, high: float) -> Profile | None:
     after = _dome(high, size(high), DOME) if high < rows[-1, 0] else chosen[:0]
     part = np.vstack((before, chosen, after))
     part[:, 0] = (part[:, 0] - start) / (end - start)
-    return Profile(profile.color, tuple((a, b, c, d) for a, b, c, d in part.tolist()), profile.roundness)
+    return replace(profile, rows=tuple((a, b, c, d) for a, b, c, d in part.tolist()))
 
 
 def _dome(place: float, size: Array, height: float) -> Array:
@@ -285,15 +295,17 @@ def lofts(piece: Piece) -> Iterator[tuple[Array, NDArray[np.int64], tuple[float,
         places = np.sort(np.concatenate((even[gap > 0.45 * (even[1] - even[0])], rows[:, 0])))
         center, depth, width = piece.girth / 1000 * PchipInterpolator(rows[:, 0], rows[:, 1:])(places).T
         ellipse = np.abs(circle) ** (2 / profile.roundness) * np.sign(circle)
-        spine = piece.upper + places[:, None] * along + center[:, None] * across
-        rings = (
-            spine[:, None, :]
-            + (depth[:, None] * ellipse[0])[..., None] * across
-            + (width[:, None] * ellipse[1])[..., None] * left
-        )
-        points = np.vstack((rings.reshape(-1, 3), spine[0], spine[-1]))
         faces = _surface(len(places))
-        yield points, faces if np.cross(across, left) @ along > 0 else faces[:, ::-1], profile.color
+        for side in (profile.beside, -profile.beside) if profile.beside else (0.0,):
+            middle = piece.upper + piece.girth * side / 1000 * left
+            spine = middle + places[:, None] * along + center[:, None] * across
+            rings = (
+                spine[:, None, :]
+                + (depth[:, None] * ellipse[0])[..., None] * across
+                + (width[:, None] * ellipse[1])[..., None] * left
+            )
+            points = np.vstack((rings.reshape(-1, 3), spine[0], spine[-1]))
+            yield points, faces if np.cross(across, left) @ along > 0 else faces[:, ::-1], profile.color
 
 
 def _surface(rings: int) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 const COLORS = {
   com: "#f5a300", cop: "#d81b72", force: "#009e73", inside: "#2a8fd6", outside: "#e4002b", load: "#d04a00",
-  ligament: "#f0c000", rod: "#5b6770", cable: "#30363c", line: "#5b6770", ghost: "#6a7f93",
+  ligament: "#8e44ad", rod: "#5b6770", cable: "#30363c", line: "#5b6770", ghost: "#6a7f93",
 };
 const TRAIL = 64, TRAIL_SECONDS = 5, METRES_PER_WEIGHT = 0.75, LOAD_METRES_PER_WEIGHT = 0.06;
 const ACTIVATION = ["#23308f", "#7a2b9c", "#c93f78", "#f28a3c", "#ffe14d"];  // dark to bright, told apart by everybody
@@ -91,7 +91,7 @@ function makeMarks(THREE, run) {
   }
   if (has("cop")) {
     const into = layer("cop", COLORS.cop, "centre of pressure, last 5 s");
-    const spot = add(into, new THREE.CircleGeometry(.022, 32), COLORS.cop, { polygonOffset: true, polygonOffsetFactor: -4 }, 4);
+    const spot = add(into, new THREE.CircleGeometry(.022, 32), COLORS.cop, through, 4.5);
     updates.push(({ at }) => {
       const place = blend(run.cop, 2, at);
       spot.visible = finite(place);
@@ -112,7 +112,7 @@ function makeMarks(THREE, run) {
     const under = layer("cop", COLORS.cop, "centre of pressure of each foot");
     run.contacts.forEach((_, k) => {
       const set = arrow(into, COLORS.force, .014), pick = (values, at) => blend(values, 3 * count, at).slice(3 * k, 3 * k + 3);
-      const spot = add(under, new THREE.CircleGeometry(.020, 32), COLORS.cop, { polygonOffset: true, polygonOffsetFactor: -4 }, 4);
+      const spot = add(under, new THREE.CircleGeometry(.020, 32), COLORS.cop, through, 4.5);
       updates.push(({ at }) => {
         const point = pick(run.contact_point, at), force = pick(run.contact_force, at);
         spot.visible = finite(point) && force[2] > .02;
@@ -138,7 +138,7 @@ function makeMarks(THREE, run) {
           part.visible = finite(from) && finite(to);
           if (!part.visible) return;
           stretch(part, new THREE.Vector3(...from), new THREE.Vector3(...to));
-          part.scale.x = part.scale.y = .006 + .008 * Math.min(1, Math.max(0, active[m]));
+          part.scale.x = part.scale.y = .008 + .010 * Math.min(1, Math.max(0, active[m]));
           part.material.color.copy(color);
           part.material.emissive.copy(color).multiplyScalar(.35);
         });
@@ -161,7 +161,7 @@ function makeMarks(THREE, run) {
   });
   run.loads.forEach((joint, k) => {
     if (!joint) return;
-    const set = arrow(layer("load", COLORS.load, "force on each joint's child, muscles included"), COLORS.load, .010, 7);
+    const set = arrow(layer("load", COLORS.load, "load on each joint, muscles included"), COLORS.load, .010, 7);
     updates.push(({ at, onJoint }) =>
       set(onJoint(joint, [0, 0, 0]), new THREE.Vector3(...blend(run.load, run.width.load, at).slice(3 * k, 3 * k + 3)), LOAD_METRES_PER_WEIGHT));
   });

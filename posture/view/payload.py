@@ -19,6 +19,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.ndimage import spline_filter
 
+from posture.anthropometry import muscle_places
 from posture.body import STANDARD_GRAVITY, Body
 from posture.view import story
 from posture.view.shapes import body_shapes, shape_commands
@@ -78,6 +79,7 @@ def fixed(dataset: xr.Dataset, body: Body) -> dict[str, Any]:
         "feet": story.has_feet(body),
         "contacts": story.labels(dataset, "contact") if "ground_force" in dataset else [],
         "muscles": story.labels(dataset, "muscle") if has_muscles else [],
+        "skin": _over_muscles(body) if has_muscles else [],
         "elements": _elements(dataset, body),
         "loads": _loads(dataset, body),
         "ghost": "reference_joint_position" in dataset,
@@ -141,6 +143,12 @@ def _elements(dataset: xr.Dataset, body: Body) -> list[dict[str, Any]]:
             ends.append({"joint": int(frame.parentJoint), "point": place.tolist()})
         found.append({"name": name, "type": line.get("type", "line"), "ends": ends})
     return found
+
+
+def _over_muscles(body: Body) -> list[int]:
+    """Joints whose links muscles run along: they are drawn as if the skin were clear."""
+    links = {place["link"] for place in muscle_places(body.sidecar.get("muscles", {}))}
+    return sorted({int(body.model.frames[body.link_frame(link)].parentJoint) for link in links})
 
 
 def _loads(dataset: xr.Dataset, body: Body) -> list[int]:

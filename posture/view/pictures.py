@@ -25,7 +25,7 @@ OPTIONS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 MOST_FRAMES = 600
-PLAIN = "#panel, #bottom, #state { display: none !important; } #panel { --beside: 0 !important; }"
+PLAIN = "#panel, #bottom, #side { display: none !important; } #panel { --beside: 0 !important; }"
 
 
 @contextmanager

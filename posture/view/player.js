@@ -33,6 +33,13 @@ function showLegend(scene, redraw) {
   }
 }
 
+// What of the scenery is true and what is only looks.
+function showScenery(run) {
+  const note = $("legend").querySelector("p");
+  note.hidden = run.scene !== "sea";
+  note.textContent = run.sea ? "Waves are the run's own; the ship is a sketch." : "Sea and ship are a sketch; the deck's motion is the run's.";
+}
+
 function showEvents(run, seek, jump) {
   $("events").replaceChildren(...run.events.map(({ time, text }) => {
     const mark = make("button", { type: "button", title: `${time.toFixed(2)} s: ${text}`, tabIndex: -1 });
@@ -83,7 +90,7 @@ async function main() {
     if (around) { play(false); seek(to ?? around.time); }
   };
   const plots = makePlots(run, seek);
-  if (scene) showLegend(scene, show);
+  if (scene) { showLegend(scene, show); showScenery(run); }
   const setRange = () => {
     Object.assign($("slider"), { min: run.start, max: run.end });
     showEvents(run, time => { play(false); seek(time); }, jump);

@@ -2,14 +2,14 @@
 
 // Eye and target in metres, ship axes (X bow, Y port, Z up), for a person whose centre of mass is 1 m high.
 const VIEWS = {
-  deck: { name: "Deck", lab: "Close", eye: [3.2, -2.0, 1.85], target: [0, 0, .84], labEye: [3.3, -2.2, 1.95], labTarget: [.08, 0, .74] },
-  earth: { name: "Earth", lab: "Room", eye: [27, -33, 9], target: [4, 0, -1.2], labEye: [4.6, -5.6, 2.9], labTarget: [0, 0, .7], world: true },
+  deck: { name: "Deck", lab: "Close", eye: [3.2, -2.0, 1.85], target: [0, 0, .84], labEye: [3.25, -2.2, 1.9], labTarget: [.14, 0, .72] },
+  earth: { name: "Earth", lab: "Room", eye: [28, -32, 8.5], target: [6, 0, -1.4], labEye: [4.6, -5.6, 2.9], labTarget: [0, 0, .7], world: true },
   frontal: { name: "Frontal", eye: [4.3, 0, 1.25], target: [0, 0, .92] },
   sagittal: { name: "Sagittal", eye: [0, -4.3, 1.25], target: [0, 0, .92] },
   feet: { name: "Feet", eye: [1.22, -.58, .88], target: [.05, 0, .12] },
 };
 const SKIN = 3.5;  // is drawn after marks on the ground (1 to 3), before what is seen through the body (4 and more)
-const TRAVELS = 2.5;  // m; a body that gets farther is followed by the camera
+const TRAVELS = 2.5, LIFTS = .05;  // m; a body that gets farther, or higher than it stands, is followed by the camera
 
 // Places of all joints from root pose and joint values: what Pinocchio's forward kinematics does.
 function makeKinematics(THREE, run) {
@@ -47,8 +47,8 @@ function makeScene(run) {
 
   const ship = viewer.scene_tree.find(["ship"]).object, earth = new THREE.Group(), marks = makeMarks(THREE, run);
   const drawn = run.drawn.map(joint => ({ joint, object: viewer.scene_tree.find(["ship", `joint${joint}`]).object }));
-  const paintings = [];
-  ship.traverse(item => { if (item.isMesh) paintings.push(item); });
+  const meshes = ({ object }) => { const found = []; object.traverse(item => { if (item.isMesh) found.push(item); }); return found; };
+  const paintings = drawn.flatMap(meshes);
   const ghosts = run.ghost ? drawn.map(({ joint, object }) => ({ joint, object: object.clone() })) : [];
   for (const { object } of ghosts) {
     object.traverse(item => {
@@ -59,18 +59,18 @@ function makeScene(run) {
     marks.layers.ghost.group.add(object);
   }
   if (run.ghost) ship.add(marks.layers.ghost.group);
-  // Muscles lie under the skin. Of the skin only what is in front shows: its depth is drawn first, after all muscles.
-  if (run.muscles.length) for (const item of paintings) {
+  // Of skin over muscles only what is in front shows: its depth is drawn first, after all muscles.
+  for (const item of drawn.filter(({ joint }) => run.skin.includes(joint)).flatMap(meshes)) {
     const depth = new THREE.Mesh(item.geometry, new THREE.MeshBasicMaterial({ colorWrite: false, transparent: true, polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 1 }));
     depth.renderOrder = SKIN;
     item.add(depth);
     item.renderOrder = SKIN + .1;
-    Object.assign(item.material, { transparent: true, opacity: .38, depthWrite: false });
+    Object.assign(item.material, { transparent: true, opacity: .30, depthWrite: false });
   }
   let room = null;
   if (sea) {
     earth.add(sea, makeSky(THREE));
-    ship.add(makeShip(THREE, Math.max(9, 4 - sea.position.z)), marks.group);
+    ship.add(makeShip(THREE, Math.max(1.2, -sea.position.z)), marks.group);
   } else {
     room = makeLab(THREE);
     ship.add(room, marks.group);
@@ -104,6 +104,7 @@ function makeScene(run) {
   let view = VIEWS.deck, center = new THREE.Vector3();
   const path = run.root ? Array.from({ length: run.time.length }, (_, row) => [run.root[7 * row], run.root[7 * row + 1]]).filter(finite) : [];
   const spread = k => { const values = path.map(point => point[k]); return [Math.min(...values), Math.max(...values)]; };
+  const rise = path.length ? Math.max(...Array.from({ length: run.time.length }, (_, row) => run.root[7 * row + 2]).filter(Number.isFinite)) - run.height : 0;
   const travels = path.length && Math.max(...[0, 1].map(k => spread(k)[1] - spread(k)[0])) > TRAVELS;
   const middle = path.length ? [0, 1].map(k => (spread(k)[0] + spread(k)[1]) / 2) : [0, 0];
   const deckTurn = new THREE.Quaternion(), next = new THREE.Quaternion();
@@ -152,9 +153,12 @@ function makeScene(run) {
       places = found.frames;
       put(drawn, places, found.known);
       if (poseGhost) { const wanted = poseGhost(run.ghost_joints, run.ghost_root || run.root, at); put(ghosts, wanted.frames, wanted.known); }
-      if (path.length) follow(travels && found.known ? new THREE.Vector3(places[1].place.x, places[1].place.y, 0) : new THREE.Vector3(...middle, 0));
+      if (path.length && found.known) {
+        const { x, y, z } = places[1].place, up = rise > LIFTS ? Math.max(0, z - run.height) : 0;
+        follow(travels ? new THREE.Vector3(x, y, up) : new THREE.Vector3(...middle, up));
+      }
       if (room) room.userData.shade.position.set(center.x, center.y, .001);
-      if (sea) sea.userData.show(t);
+      if (sea) sea.userData.show(t, place);
       sun.target.position.set(center.x, center.y, .8 * size).applyQuaternion(ship.quaternion).add(ship.position);
       sun.position.set(...light).normalize().applyQuaternion(earth.quaternion).multiplyScalar(10).add(sun.target.position);
       marks.update({ t, at, deckTurn, onJoint });

@@ -1,6 +1,6 @@
 // ------------------------------------------------------------ scenery: sea, sky, ship
 
-const SUN = [0.30, -0.58, 0.76], FREEBOARD = 3.2, HALF_BEAM = 5, BOW_MARK = 1.25;  // m
+const SUN = [0.30, -0.58, 0.76], FREEBOARD = 3.2, HALF_BEAM = 5, BOW_MARK = [.75, 1.05];  // m
 const HORIZON = "vec3(.80, .88, .94)", ZENITH = "vec3(.40, .62, .84)";
 
 function makeSky(THREE) {
@@ -77,7 +77,7 @@ function makeSea(THREE, run) {
     texture.minFilter = texture.magFilter = THREE.NearestFilter;
     return texture;
   };
-  const uniforms = { time: { value: 0 }, sun: { value: new THREE.Vector3(...SUN).normalize() } };
+  const uniforms = { time: { value: 0 }, station: { value: new THREE.Vector2() }, sun: { value: new THREE.Vector3(...SUN).normalize() } };
   if (run.sea) for (const [name, value] of Object.entries({
     before: sheet(0), after: sheet(0), part: 0, spacing: run.sea.spacing, nodes: run.sea.nodes, largest: run.sea.largest,
   })) uniforms[name] = { value };
@@ -95,6 +95,7 @@ function makeSea(THREE, run) {
       }`,
     fragmentShader: `${ripples}
       uniform vec3 sun;
+      uniform vec2 station;
       varying vec2 place, slopes; varying vec3 world; varying mat3 turn;
       void main() {
         float far = distance(world, cameraPosition);
@@ -108,6 +109,11 @@ function makeSea(THREE, run) {
         float day = .62 + .38 * max(dot(normal, light), 0.);
         vec3 water = mix(vec3(.03, .22, .38), vec3(.10, .42, .58), smoothstep(.0, 1., facing)) * day * 1.18;
         vec3 color = mix(water, vec3(.66, .80, .91), mirror * .75);
+        vec2 own = place - station;  // foam where the ship's side meets the water
+        float beam = own.x < 9. ? 4.7 : 4.7 * sqrt(max(0., 1. - pow((own.x - 9.) / 9.2, 1.7)));
+        float off = max(abs(own.y) - beam, max(-12.6 - own.x, own.x - 18.));
+        float broken = .5 + .5 * sin(own.x * 2.1 + time * 1.3 + 3. * ripple.x * 20.) * sin(own.y * 2.7 - time);
+        color = mix(color, vec3(.93, .97, .98), (.2 + .4 * broken) * smoothstep(1.1, .05, off));
         color += vec3(1., .96, .86) * .45 * pow(max(dot(reflect(-light, normal), eye), 0.), 90.);
         gl_FragColor = vec4(mix(color, ${HORIZON}, smoothstep(120., 2600., far) * .85), 1.);
       }`,
@@ -115,8 +121,9 @@ function makeSea(THREE, run) {
   const sea = new THREE.Mesh(geometry, material), sheets = new Map();
   sea.position.z = run.sea ? Math.min(-1.5, run.sea.level) : -FREEBOARD;
   const sheetOf = row => { if (!sheets.has(row)) sheets.set(row, sheet(row)); return sheets.get(row); };
-  sea.userData.show = t => {
+  sea.userData.show = (t, [x, y]) => {
     uniforms.time.value = t;
+    uniforms.station.value.set(x, y);
     if (!run.sea) return;
     const at = Math.min(run.sea.count - 1, Math.max(0, (t - run.start) / (run.end - run.start || 1) * (run.sea.count - 1)));
     const row = Math.min(run.sea.count - 2, Math.floor(at));
@@ -161,7 +168,7 @@ function bowTexture(THREE) {
   return new THREE.CanvasTexture(canvas);
 }
 
-function makeShip(THREE, draught) {
+function makeShip(THREE, waterline) {
   const ship = new THREE.Group(), outline = new THREE.Shape();
   outline.moveTo(-13, -HALF_BEAM);
   outline.lineTo(9, -HALF_BEAM);
@@ -180,12 +187,26 @@ function makeShip(THREE, draught) {
 
   add(new THREE.ShapeGeometry(outline, 24), new THREE.MeshPhongMaterial({ map: deckTexture(THREE), shininess: 8 })).castShadow = false;
   const extrude = depth => new THREE.ExtrudeGeometry(outline, { depth, bevelEnabled: false, curveSegments: 24 });
-  add(extrude(.22), paint(0xf2f4f5), -.23);
-  add(extrude(draught), paint(0x2f5274, 40), -.24 - draught);
+  // Below the deck the bow rakes back and the sides lean in; the sheer strake is white, what is under water red.
+  const flared = (depth, bottom) => {
+    const geometry = extrude(depth), place = geometry.attributes.position;
+    for (let k = 0; k < place.count; k++) {
+      const below = -(place.getZ(k) + bottom), x = place.getX(k);
+      place.setX(k, x > 9 ? 9 + (x - 9) * Math.exp(-.09 * below) : x + .18 * below * (x < -12.9));
+      place.setY(k, place.getY(k) * Math.exp(-.02 * below));
+    }
+    geometry.computeVertexNormals();
+    return geometry;
+  };
+  const strake = (top, end, color, shininess) => add(flared(end - top, -end), paint(color, shininess), -end);
+  strake(.01, .26, 0xf2f4f5);
+  strake(.26, waterline - .45, 0x2f5274, 40);
+  strake(waterline - .45, waterline - .28, 0xf2f4f5);
+  strake(waterline - .28, waterline + 9, 0x8e3b32);
   for (const y of [-1.6, 1.6]) add(new THREE.PlaneGeometry(20, .09), paint(0xffb20f), .004).position.setY(y).setX(-2);
 
   const bow = add(new THREE.PlaneGeometry(.5, .8), new THREE.MeshPhongMaterial({ map: bowTexture(THREE), transparent: true, shininess: 8 }), .005);
-  bow.position.x = BOW_MARK;
+  bow.position.set(...BOW_MARK, bow.position.z);
   bow.rotation.z = Math.PI / 2;  // read by somebody who looks aft, as the first camera does
   bow.castShadow = false;
 

@@ -106,7 +106,7 @@ def test_every_shape_of_a_body_is_drawn_when_nothing_says_that_it_is_a_person(ru
 def test_a_body_with_segments_is_drawn_as_a_person(run: xr.Dataset, body: Body) -> None:
     drawn = [c for c in commands(payload(view_html(run, title="A run"))) if c["type"] == "set_object"]
     heavy = [entry["segment"] for entry in body.sidecar["segments"].values() if entry.get("carries_mass")]
-    assert len(drawn) == sum(len(PROFILES[segment]) for segment in heavy)
+    assert len(drawn) == sum(1 + bool(part.beside) for segment in heavy for part in PROFILES[segment])
 
 
 def test_a_link_without_visuals_is_drawn_by_its_collision_shapes(run: xr.Dataset, body: Body) -> None:
