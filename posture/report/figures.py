@@ -26,7 +26,6 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.25,
-    "legend.frameon": False,
     "legend.fontsize": 8,
     "svg.hashsalt": "posture",
     "svg.fonttype": "path",
@@ -84,11 +83,7 @@ def _thin(time: Array, values: Array) -> tuple[Array, Array]:
 
 
 def run_pictures(dataset: xr.Dataset, body: Body) -> Iterator[Picture]:
-    """Curves, the stance seen from above and how near its edge the person comes."""
-    plots = story.plots(dataset, body)
-    if plots:
-        yield Picture("curves", "The run over time: " + ", ".join(plot.title.lower() for plot in plots) + ".",
-                      _curves(dataset, plots))  # fmt: skip
+    """The stance seen from above, how near its edge the person comes, then curves: so they fit printed pages."""
     pressure = 1000 * story.pressure(dataset, body)
     if np.isfinite(pressure).any() and not body.sidecar.get("floats"):
         yield Picture("stance", "Centre of pressure seen from above, with the outline of the stance.",
@@ -96,6 +91,10 @@ def run_pictures(dataset: xr.Dataset, body: Body) -> Iterator[Picture]:
     if "stance_margin" in dataset and np.isfinite(dataset["stance_margin"].values).any() and story.deck_moves(dataset):
         yield Picture("margin", "How often the centre of pressure is how far inside the stance; outside is negative.",
                       _margin(dataset))  # fmt: skip
+    plots = story.plots(dataset, body)
+    if plots:
+        yield Picture("curves", "The run over time: " + ", ".join(plot.title.lower() for plot in plots) + ".",
+                      _curves(dataset, plots))  # fmt: skip
     if "muscle_activation" in dataset:
         yield Picture("muscles", "Activation of every muscle over time, 0 dark to 1 bright.", _muscles(dataset))
 
@@ -108,7 +107,7 @@ def _curves(dataset: xr.Dataset, plots: list[story.Plot]) -> Any:
             axis.plot(*_thin(time, curve.values), color=curve.color, lw=0.9, label=curve.label)
         axis.set_ylabel(plot.unit)
         axis.set_title(plot.title, loc="left", fontsize=9)
-        axis.legend(loc="lower right", bbox_to_anchor=(1, 0.97), ncols=4, borderpad=0, handlelength=1.2)
+        axis.legend(loc="lower right", bbox_to_anchor=(1, 0.97), ncols=4, borderpad=0, handlelength=1.2, frameon=False)
         for when, _ in story.events(dataset):
             axis.axvline(when, color="0.45", lw=0.5, ls=":")
     axes[-1, 0].set_xlabel("time, s")
@@ -130,7 +129,7 @@ def _stance(dataset: xr.Dataset, body: Body, pressure: Array) -> Any:
     axis.invert_xaxis()
     axis.set_xlabel("left, mm")
     axis.set_ylabel("forward, mm")
-    axis.legend(loc="upper right")
+    axis.legend(loc="upper right", frameon=False)
     return figure
 
 
@@ -173,7 +172,8 @@ def sweep_pictures(table: xr.Dataset) -> Iterator[Picture]:
         for quantity, limit in LIMIT.items():
             if quantity not in table or not np.isfinite(table[quantity].sel(station=station)).any():
                 continue
-            meaning = f"{quantity.replace('_', ' ')} at {station}, by where the waves come from; dashed: {limit:g}."
+            said = f"{quantity} at {station}".replace("_", " ")
+            meaning = f"{said}, by where the waves come from; dashed: limit {limit:g}."
             yield Picture(f"{station}_{quantity}", meaning.capitalize(), _polar(table, station, quantity, limit))
 
 
@@ -198,7 +198,7 @@ def _polar(table: xr.Dataset, station: str, quantity: str, limit: float) -> Any:
         axis.tick_params(axis="y", labelsize=6)
         axis.set_title(sea, fontsize=9)
     handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     return figure
 
 

@@ -93,7 +93,9 @@ def _say(value: Any) -> str:
     """A number as people read it; a dash where there is none."""
     if isinstance(value, bool) or value is None:
         return {None: "–", True: "yes", False: "no"}[value]
-    if isinstance(value, int | float | np.floating | np.integer):
+    if isinstance(value, int | np.integer):
+        return str(value)
+    if isinstance(value, float | np.floating):
         return f"{value:.4g}" if math.isfinite(value) else "–"
     if isinstance(value, dict):
         return ", ".join(f"{key}: {_say(item)}" for key, item in value.items())
@@ -122,7 +124,8 @@ def _figure(picture: Picture) -> str:
     data = base64.b64encode(encoded(picture.figure)).decode()
     meaning = _text(picture.meaning)
     image = f"<img alt='{meaning}' src='data:image/svg+xml;base64,{data}'>"
-    return f"<figure>{image}<figcaption>{meaning}</figcaption></figure>"
+    width = picture.figure.get_size_inches()[0]  # or a long caption would push a small figure's neighbour away
+    return f"<figure style='width: {width:.2f}in'>{image}<figcaption>{meaning}</figcaption></figure>"
 
 
 def _pictures(source: xr.Dataset) -> list[Picture]:
@@ -149,9 +152,12 @@ def _tiles(source: xr.Dataset, kind: str) -> list[tuple[str, str]]:
     if kind == "run":
         return story.tiles(source, body_of(source))
     if kind == "sweep":
-        found = [(name, source[name]) for name in ("interruptions_per_minute", "sickness_percent", "criteria_used")]
-        units = {"interruptions_per_minute": "/min", "sickness_percent": " %", "criteria_used": "×"}
-        return [(f"worst {name.replace('_', ' ')}", f"{float(v.max()):.3g}{units[name]}") for name, v in found]
+        found = (
+            ("most interruptions", "interruptions_per_minute", "/min"),
+            ("most motion sickness", "sickness_percent", " %"),
+            ("of the tightest limit, at worst", "criteria_used", "×"),
+        )
+        return [(says, f"{float(source[name].max()):.3g}{unit}") for says, name, unit in found]
     return [
         (f"median {name.replace('_', ' ')}", _say(float(np.nanmedian(source[name]))))
         for name in _measures(source)[:6]
@@ -245,7 +251,7 @@ def _sweep_verdicts(table: xr.Dataset) -> Iterator[tuple[str, str]]:
             place = {dim: worst[dim].values for dim in ("station", "sea", "speed", "heading")}
             yield (
                 "plain",
-                f"{what}, {float(worst):.3g} {unit}, at {place['station']} in {place['sea']}, "
+                f"{what}, {float(worst):.3g} {unit}, at {str(place['station']).replace('_', ' ')} in {place['sea']}, "
                 f"{float(place['speed']):g} m/s, heading {float(place['heading']):g}° to the waves.",
             )
     if (open_ := int(table["done"].size - float(table["done"].sum()))) > 0:
@@ -289,7 +295,7 @@ def _run_sections(dataset: xr.Dataset) -> Iterator[str]:
         (
             name,
             " × ".join(map(str, variable.dims)),
-            variable.attrs.get("units", ""),
+            variable.attrs.get("units", "").replace("^2", "²"),
             variable.attrs.get("long_name", ""),
         )
         for name, variable in dataset.data_vars.items()
@@ -381,7 +387,7 @@ def _sweep_sections(table: xr.Dataset) -> Iterator[str]:
             at = part.sel(speed=worst["speed"], heading=worst["heading"])
             rows.append(
                 (
-                    station,
+                    station.replace("_", " "),
                     sea,
                     float(worst["speed"]),
                     float(worst["heading"]),

@@ -66,7 +66,9 @@ async function main() {
   else notice("This browser has no WebGL, so the 3D picture is missing; the curves work all the same.");
 
   const asked = new URLSearchParams(location.hash.slice(1));
-  let t = run.start, playing = !asked.has("t") && window.parent === window, before = null, speed = 1, following = Boolean(live);
+  const framed = window.parent !== window, telling = run.events.find(event => event.text.startsWith("interruption"));
+  // In a report the page opens, and is printed, at a moment that tells something.
+  let t = framed ? telling?.time ?? (run.start + run.end) / 2 : run.start, playing = !asked.has("t") && !framed, before = null, speed = 1, following = Boolean(live);
   const show = () => {
     const known = scene ? scene.show(t) : true;
     plots.move(t);
@@ -165,7 +167,7 @@ async function main() {
   if (live) poll();
 
   if (scene) scene.render();
-  const still = () => { if (window.parent !== window && scene) window.parent.postMessage({ posture: "picture", image: scene.picture() }, "*"); };
+  const still = () => { if (framed && scene) window.parent.postMessage({ posture: "picture", image: scene.picture() }, "*"); };
   setTimeout(still, 50);
   window.posture = { seek, look, play, scene, run, time: () => t, picture: () => scene && scene.picture() };
   performance.mark("posture-ready");
