@@ -10,7 +10,9 @@ solvers of one small problem spend their time on the call (CasADi's qrqp and ipo
 Muscles of different legs share no joint, so they are solved apart.
 
 Every frame carries its proof: with multipliers y of the torques, a is optimal exactly if it stays where it is when it
-steps down the slope J' - Gᵀy and is put back between its bounds. The distance it moves is ``kkt``.
+steps down the slope J' - Gᵀy and is put back between its bounds. The distance it moves is ``kkt``. Above p = 3 this is
+done in units of the frame's own peak (within a few per cent), where J still has a slope; for p = ∞, ``kkt`` is the peak
+less the bound that the multipliers prove.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ class SharingError(PostureError):
 class Sharing:
     """The answer and its proof; first index is the frame.
 
-    ``activation``, ``force`` (N) per muscle; ``multiplier`` per joint (dJ/dτ, 1/(N·m)); ``kkt`` (activation);
-    ``torque_residual`` (N·m): what the muscles give minus what was asked; ``shortfall`` (N·m): what no activation can
-    give, zero in feasible frames; ``objective``: J. An infeasible frame holds the activations that come nearest to
-    the torques (least squares), and its ``kkt`` proves that.
+    ``activation``, ``force`` (N) per muscle; ``reserve`` (N·m) per joint; ``multiplier`` per joint (dJ/dτ, 1/(N·m));
+    ``kkt`` (activation); ``torque_residual`` (N·m): what the muscles give minus what was asked; ``shortfall`` (N·m):
+    what no activation can give, zero in feasible frames; ``objective``: J. An infeasible frame holds the activations
+    that come nearest to the torques (least squares), and its ``kkt`` proves that; it has no multipliers (NaN).
     """
 
     activation: Array
@@ -93,18 +95,22 @@ def share(
     if reserve is not None:
         check_number(reserve, what="reserve", unit="N·m", low=1e-6, high=1e6, error=SharingError)
     frames, joints, muscles = arms.shape
-    total = muscles + (joints if reserve is not None else 0)
+    effect = arms * forces[:, None, :]
+    motors = np.zeros((joints, 0))
+    if reserve is not None:
+        motors, floor = reserve * np.eye(joints), -np.inf
+        if exponent < 2 or exponent == math.inf:  # the criterion has a kink at zero: one motor for each direction
+            motors, floor = np.hstack((motors, -motors)), 0.0
+        beside = (frames, motors.shape[1])
+        effect = np.concatenate((effect, np.broadcast_to(motors, (frames, *motors.shape))), axis=2)
+        lows = np.concatenate((lows, np.full(beside, floor)), axis=1)
+        highs = np.concatenate((highs, np.full(beside, np.inf)), axis=1)
     found = {
-        "activation": np.zeros((frames, total)),
+        "activation": np.zeros(effect.shape[::2]),
         "multiplier": np.zeros((frames, joints)),
         "kkt": np.zeros(frames),
         "shortfall": np.zeros((frames, joints)),
     }
-    effect = arms * forces[:, None, :]
-    if reserve is not None:
-        effect = np.concatenate((effect, np.broadcast_to(reserve * np.eye(joints), (frames, joints, joints))), axis=2)
-        lows = np.concatenate((lows, np.full((frames, joints), -np.inf)), axis=1)
-        highs = np.concatenate((highs, np.full((frames, joints), np.inf)), axis=1)
     for rows, columns in _groups(np.any(effect != 0, axis=0)):
         for start in range(0, frames, FRAMES_AT_ONCE):
             part = slice(start, min(start + FRAMES_AT_ONCE, frames))
@@ -115,19 +121,19 @@ def share(
             )
             a, y, kkt, missing = _solve(G, b, lo, hi, exponent)
             found["activation"][part, columns] = a.T
-            found["multiplier"][part, rows] = y.T
+            found["multiplier"][part, rows] = np.where(missing.any(axis=0), np.nan, y).T
             found["shortfall"][part, rows] = missing.T
             found["kkt"][part] = np.maximum(found["kkt"][part], kkt)
     activation = found["activation"]
     own = activation[:, :muscles]
     residual = np.einsum("njm,nm->nj", effect, activation) - torques
-    power = np.abs(activation) ** exponent if exponent != math.inf else activation
+    objective = (np.abs(activation) ** exponent).sum(axis=1) if exponent != math.inf else activation.max(axis=1)
     return Sharing(
         own,
         own * forces,
-        activation[:, muscles:] * (reserve or 0.0),
+        activation[:, muscles:] @ motors.T,
         found["multiplier"],
-        power.sum(axis=1) if exponent != math.inf else own.max(axis=1),
+        objective,
         found["kkt"],
         residual,
         found["shortfall"],
@@ -224,6 +230,27 @@ def _curvature(a: Array, p: float) -> Array:
     return np.asarray(p * (p - 1) * np.maximum(np.abs(a), 1e-12) ** (p - 2))
 
 
+def _damping(p: float) -> float:
+    """Curvature added so that the equations stay regular; at high p a muscle below the peak has none of its own."""
+    return 1e-14 if p <= 3 else 1e-9
+
+
+def _top(a: Array, p: float) -> Array:
+    """How far a Newton step may raise activations: to where the peak's slope has grown by e, as it is straight."""
+    return np.asarray(np.abs(a).max(axis=0) * (1 + 1 / (p - 1)))
+
+
+def _shortened(t: Array, a: Array, da: Array, stiffness: Array, p: float) -> Array:
+    """Steps halved until the slope has not grown far beyond what the Newton step counted on."""
+    slope, counted_on, enough = _slope(a, p), _curvature(a, p) * da, 0.5 * (da * da / stiffness).sum(axis=0)
+    for _ in range(20):
+        beyond = ((_slope(a + t * da, p) - slope - t * counted_on) * da).sum(axis=0)
+        if not np.any(beyond > enough):
+            break
+        t = np.where(beyond > enough, t / 2, t)
+    return t
+
+
 def _solve(G: Array, b: Array, lo: Array, hi: Array, p: float) -> tuple[Array, Array, Array, Array]:
     """Activations (m × n), multipliers (k × n), certificate (n) and shortfall (k × n) of n frames."""
     k, m, n = G.shape
@@ -236,7 +263,8 @@ def _solve(G: Array, b: Array, lo: Array, hi: Array, p: float) -> tuple[Array, A
     G, b = G / scale[:, None], b / scale
     fixed = hi - lo < 1e-9
     b_free = b - (G * np.where(fixed, lo, 0.0)).sum(axis=1)
-    a, y, kkt = _interior(np.where(fixed, 0.0, G), b_free, lo, np.where(fixed, lo + 1.0, hi), p)
+    solve = _interior if p <= 3 else _steep
+    a, y, kkt = solve(np.where(fixed, 0.0, G), b_free, lo, np.where(fixed, lo + 1.0, hi), p)
     a = np.where(fixed, lo, a)
     gap = (G * a).sum(axis=1) - b
     missing = np.zeros_like(b)
@@ -262,42 +290,76 @@ def _nearest(G: Array, b: Array, lo: Array, hi: Array, scale: Array) -> tuple[Ar
 def _least_peak(G: Array, b: Array, lo: Array, hi: Array) -> tuple[Array, Array, Array, Array]:
     """Exponent ∞: one linear programme per frame for the peak (HiGHS), then the least squares under it.
 
-    The certificate is the gap between the peak reached and the programme's dual bound.
+    The certificate is the gap between the peak of the answer and a bound that no peak can be below.
     """
     from scipy.optimize import linprog
 
     k, m, n = G.shape
-    peak, y, missing, target = np.ones(n), np.zeros((k, n)), np.zeros((k, n)), b.copy()
+    scale = np.maximum(np.abs(G).sum(axis=1), 1e-12)
+    G, target = G / scale[:, None], b / scale
+    peak, y, missing = np.full(n, np.inf), np.zeros((k, n)), np.zeros((k, n))
     for frame in range(n):
-        finite = np.isfinite(lo[:, frame])
-        above = np.hstack((np.eye(m), -np.ones((m, 1))))[finite]
-        below = np.hstack((-np.eye(m), -np.ones((m, 1))))[~finite]
         for attempt in range(2):
+            # In units of what the peak must be at least, as HiGHS calls 1e-7 nothing.
+            unit = max(float(np.abs(target[:, frame]).max()), float(lo[:, frame].max()), 1e-12)
             found = linprog(
                 np.append(np.zeros(m), 1.0),
-                A_ub=np.vstack((above, below)) if len(below) else above,
-                b_ub=np.zeros(len(above) + len(below)),
+                A_ub=np.hstack((np.eye(m), -np.ones((m, 1)))),
+                b_ub=np.zeros(m),
                 A_eq=np.hstack((G[:, :, frame], np.zeros((k, 1)))),
-                b_eq=target[:, frame],
-                bounds=[*zip(lo[:, frame], hi[:, frame], strict=True), (0, None)],
+                b_eq=target[:, frame] / unit,
+                bounds=[*zip(lo[:, frame] / unit, hi[:, frame] / unit, strict=True), (0, None)],
                 method="highs",
             )
             if found.status == 0:
-                peak[frame], y[:, frame] = found.fun, found.eqlin.marginals
+                peak[frame], y[:, frame] = found.fun * unit, found.eqlin.marginals
                 break
             if attempt == 0:
-                scale = np.maximum(np.abs(G[:, :, frame]).sum(axis=1), 1e-12)
-                _, lack = _nearest(
-                    G[:, :, frame] / scale[:, None], target[:, frame] / scale, lo[:, frame], hi[:, frame], scale
-                )
-                missing[:, frame] = lack * scale
+                missing[:, frame] = _nearest(
+                    G[:, :, frame], target[:, frame], lo[:, frame], hi[:, frame], scale[:, frame]
+                )[1]
                 target[:, frame] -= missing[:, frame]
-    cap = np.minimum(hi, np.maximum(lo, peak * (1 + 1e-7) + 1e-9))
-    a, _, _, _ = _solve(G, target, np.where(np.isfinite(lo), lo, -cap), cap, 2.0)
-    return a, y, np.maximum(np.where(np.isfinite(lo), a, np.abs(a)).max(axis=0) - peak, 0.0), missing
+    a, _, _, _ = _solve(G, target, lo, np.clip(peak * (1 + 1e-7) + 1e-12, lo, hi), 2.0)
+    gap = np.maximum(a.max(axis=0) - _lowest_peak(G, target, lo, hi, y), 0.0)
+    return a, y / scale, gap, missing * scale
 
 
-def _interior(G: Array, b: Array, lo: Array, hi: Array, p: float) -> tuple[Array, Array, Array]:
+def _lowest_peak(G: Array, b: Array, lo: Array, hi: Array, y: Array) -> Array:
+    """Bound by duality: no activations within bounds that give the torques have a lower peak, whatever y is.
+
+    With z = Gᵀy: y·b + min over t of t - Σ max z x over lo <= x <= min(hi, t), which bends only where t is a bound.
+    """
+    z = (G * y[:, None]).sum(axis=0)
+    y = y / np.maximum(np.where(np.isfinite(hi), 0.0, np.maximum(z, 0)).sum(axis=0), 1.0)  # else there is no bound
+    z = (G * y[:, None]).sum(axis=0)
+    least = lo.max(axis=0)
+    bends = np.vstack((least, np.where(np.isfinite(hi), np.maximum(hi, least), least)))
+    values = [t - (np.maximum(z, 0) * np.minimum(hi, t)).sum(axis=0) for t in bends]
+    return np.asarray((y * b).sum(axis=0) + np.min(values, axis=0) + (np.maximum(-z, 0) * lo).sum(axis=0))
+
+
+def _steep(G: Array, b: Array, lo: Array, hi: Array, p: float) -> tuple[Array, Array, Array]:
+    """Exponents above 3, reached in steps, each in units of the last one's peak and from its answer.
+
+    Without the units nothing would be proved: at a = 0.3 the slope of a¹⁰⁰ is 1e-50, and any a looks like an optimum.
+    The certificate is put back into activation by the same unit.
+    """
+    a, y, kkt = _interior(G, b, lo, hi, 2.0)
+    able = kkt < 1e-6  # where the torques cannot be met now, they cannot at any exponent
+    G, b, lo, hi, x, z = (values[..., able] for values in (G, b, lo, hi, a, y))
+    stage, peak = 2.0, np.ones(x.shape[1])
+    while stage < p:
+        before, stage = stage, min(1.5 * stage, p)
+        x = x * peak
+        peak = np.maximum(np.abs(x).max(axis=0), 1e-9)
+        x, z, proof = _interior(G, b / peak, lo / peak, hi / peak, stage, (x / peak, z * stage / before))
+    a[:, able], y[:, able], kkt[able] = x * peak, z * peak ** (p - 1), proof * peak
+    return a, y, kkt
+
+
+def _interior(
+    G: Array, b: Array, lo: Array, hi: Array, p: float, start: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
     """Predictor-corrector interior point; frames leave the batch as soon as their polished answer is proved."""
     k, m, n = G.shape
     answer, multiplier, proof = np.zeros((m, n)), np.zeros((k, n)), np.full(n, np.inf)
@@ -307,14 +369,19 @@ def _interior(G: Array, b: Array, lo: Array, hi: Array, p: float) -> tuple[Array
     above: Array
     left = np.arange(n)
     bounded_below, bounded_above = np.isfinite(lo), np.isfinite(hi)
+    damping = _damping(p)
     a = np.where(bounded_below, np.where(bounded_above, lo + 0.3 * np.minimum(hi - lo, 1.0), lo + 0.3), 0.1)
     y = np.zeros((k, n))
     below, above = bounded_below * 0.3, bounded_above * 0.3  # multipliers of the bounds
+    if start is not None:
+        width = np.minimum(hi - lo, 1.0)
+        a, y = np.clip(start[0], lo + 0.01 * width, hi - 0.01 * width), start[1]
+        below, above = bounded_below * 0.01 / (a - lo), bounded_above * 0.01 / (hi - a)
     for iteration in range(MAX_ITERATIONS):
         room, head = np.maximum(a - lo, 1e-30), np.maximum(hi - a, 1e-30)
         rest = (G * a).sum(axis=1) - b
         slope = _slope(a, p) - (G * y[:, None]).sum(axis=0)
-        stiffness = 1 / (_curvature(a, p) + below / room + above / head + 1e-14)
+        stiffness = 1 / (_curvature(a, p) + below / room + above / head + damping)
         weighted = G * stiffness
         factor = _factor([[(weighted[i] * G[j]).sum(axis=0) for j in range(i + 1)] for i in range(k)])
         count = np.maximum((bounded_below + bounded_above).sum(axis=0), 1)
@@ -351,8 +418,10 @@ def _interior(G: Array, b: Array, lo: Array, hi: Array, p: float) -> tuple[Array
         t = 0.995 * np.minimum(_reach(room, da), _reach(head, -da))
         s = 0.995 * np.minimum(_reach(below, d_below), _reach(above, d_above))
         t = s = np.minimum(np.minimum(t, s), 1.0)
-        if p > 3:  # a Newton step is worth little where an activation more than doubles: the slope goes with its power
-            t = s = np.minimum(t, 1 / np.maximum((da / np.maximum(np.abs(a), 1e-9)).max(axis=0), 1e-9))
+        if p > 3:
+            rise = _top(a, p) - np.abs(a)
+            t = np.minimum(t, (rise / np.maximum(np.sign(a) * da, 1e-30)).min(axis=0))
+            t = s = _shortened(t, a, da, stiffness, p)
         a, y, below, above = a + t * da, y + t * dy, below + s * d_below, above + s * d_above
         if iteration < 4 or (iteration % 2 and iteration < MAX_ITERATIONS - 1):
             continue
@@ -383,9 +452,10 @@ def _polish(
     at_low, at_high = a - lo < below, hi - a < above
     free = ~(at_low | at_high)
     a = np.where(at_low, lo, np.where(at_high, hi, a))
-    k = len(G)
+    k, damping = len(G), _damping(p)
+    top = _top(a, p) if p > 3 else 0.0
     for _ in range(1 if p == 2 else 4):
-        stiffness = np.where(free, 1 / (_curvature(a, p) + 1e-14), 0.0)
+        stiffness = np.where(free, 1 / (_curvature(a, p) + damping), 0.0)
         slope = _slope(a, p)
         weighted = G * stiffness
         normal = [[(weighted[i] * G[j]).sum(axis=0) for j in range(i + 1)] for i in range(k)]
@@ -393,6 +463,8 @@ def _polish(
             normal[i][i] = normal[i][i] + 1e-15
         y = _back(_factor(normal), (weighted * slope).sum(axis=1) - ((G * a).sum(axis=1) - b))
         a = a + stiffness * ((G * y[:, None]).sum(axis=0) - slope)
+        if p > 3:
+            a = np.clip(a, -top, top)
     if p != 2:
         a = np.where(np.isfinite(lo), np.maximum(a, lo), a)
     return a, y, _residual(G, b, lo, hi, a, y, p)
