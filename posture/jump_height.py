@@ -26,6 +26,19 @@ SHORTEST_FLIGHT = 0.15  # s
 LONGEST_FLIGHT = 1.5  # s
 QUIET = 0.4  # s of standing still that give the weight
 STILL = 0.03  # of the weight: standard deviation below which somebody stands still
+SLOWEST = 50.0  # samples per second; one sample of flight time is then worth 2.5 cm of height (g T dT/4)
+UNITS = {
+    "take_off": "s",
+    "landing": "s",
+    "weight": "N",
+    "mass": "kg",
+    "speed": "m_per_s",
+    "height_by_impulse": "m",
+    "height_by_flight": "m",
+    "weight_error": "N",
+    "speed_error": "m_per_s",
+    "difference": "m",
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +62,12 @@ class JumpHeight:
         return self.height_by_flight - self.height_by_impulse
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {key: round(value, 5) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        """Ready for JSON; the unit ends each name."""
+        values = asdict(self) | {"difference": self.difference}
+        return {
+            f"{key}_{UNITS[key]}" if key in UNITS else key: round(value, 5) if isinstance(value, float) else value
+            for key, value in values.items()
+        }
 
 
 def jump_height(time: Array, force: Array, *, mass: float | None = None) -> JumpHeight:
@@ -63,6 +80,14 @@ def jump_height(time: Array, force: Array, *, mass: float | None = None) -> Jump
         raise MotionError("a jump needs one force for each of at least ten times; give two columns of equal length")
     if not (np.isfinite(time).all() and np.isfinite(force).all()):
         raise MotionError("the force record has gaps; fill them or cut them off")
+    steps = np.diff(time)
+    if steps.min() <= 0:
+        raise MotionError(f"time does not go on after {time[int(np.argmin(steps > 0))]:g} s; it must rise in every row")
+    if np.median(steps) > 1 / SLOWEST:
+        raise MotionError(
+            f"one force every {np.median(steps):g} s is too few for a jump, which needs {SLOWEST:g} per second; "
+            "if the first column counts samples, give their rate"
+        )
     take_off, landing = _longest_flight(time, force)
     if mass is not None:
         check_number(mass, what="mass", unit="kg", low=10, high=300, error=MotionError)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from posture.commands import AddCommand, as_lines, show
-from posture.errors import MotionError, ResultError
+from posture.errors import MotionError, ResultError, check_number
 
 
 def add(command: AddCommand) -> None:
@@ -118,14 +118,22 @@ def _recorded(chosen: argparse.Namespace) -> int:
 
     from posture.jump_height import jump_height
 
+    if chosen.rate is not None:
+        check_number(chosen.rate, what="--rate", unit="samples per second", low=1, high=1e6, error=MotionError)
     try:
-        lines = chosen.force.read_text(encoding="utf-8").replace(",", " ").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MotionError(f"{chosen.force}: cannot be read ({error}); give a text file of forces in N") from None
+        text = chosen.force.read_text(encoding="utf-8")
+    except OSError as error:
+        raise MotionError(
+            f"{chosen.force}: cannot be read ({error.strerror}); give a text file of forces in N"
+        ) from None
+    except UnicodeDecodeError:
+        raise MotionError(f"{chosen.force}: not a text file; give a table of forces in N") from None
+    if "," in text and "." not in text:  # 661,2 would be read as two plates
+        raise MotionError(f"{chosen.force}: commas but no decimal points; write 661.2, and commas only between columns")
     rows: list[list[float]] = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.split("\n"), 1):
         try:
-            values = [float(word) for word in line.split()]
+            values = [float(word) for word in line.replace(",", " ").split()]
         except ValueError:
             if rows:
                 raise MotionError(f"{chosen.force}, line {number}: {line.strip()!r} is not numbers") from None
@@ -136,13 +144,15 @@ def _recorded(chosen: argparse.Namespace) -> int:
         raise MotionError(f"{chosen.force}: no table of numbers; give time and force, or forces with --rate")
     table = np.array(rows)
     if chosen.rate is not None:
-        time, force = np.arange(len(table)) / chosen.rate, table.sum(axis=1)  # several plates add up
+        # A column that counts samples is no plate; several plates add up.
+        counts = min(table.shape) > 1 and table[1, 0] > table[0, 0] and np.ptp(np.diff(table[:, 0])) < 1e-6
+        time, force = np.arange(len(table)) / chosen.rate, table[:, int(counts) :].sum(axis=1)
     elif table.shape[1] < 2:
         raise MotionError(f"{chosen.force}: one column only; say its rate with --rate (samples per second)")
     else:
         time, force = table[:, 0], table[:, 1:].sum(axis=1)
     height = jump_height(time, force, mass=chosen.mass)
-    found = height.as_dict() | {"difference": round(height.difference, 5)}
+    found = height.as_dict()
     show(found, chosen, as_lines(found))
     return 0
 

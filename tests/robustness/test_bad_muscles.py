@@ -157,6 +157,28 @@ def test_a_good_motion_file_writes_a_result_and_a_bad_name_nothing(tmp_path, cap
     assert float(found["sharing_kkt"].max()) < 1e-8
 
 
+@pytest.mark.parametrize(
+    ("text", "rate", "words"),
+    [
+        ("700.0\n" * 20, "0", "--rate is 0, but must be a number from 1"),
+        ("700.0\n" * 20, "nan", "--rate is nan"),
+        ("700.0\n" * 20, "20", "one force every 0.05 s is too few"),
+        ("661,156\n" * 20, "1000", "commas but no decimal points"),
+        ("".join(f"{sample} 700.0\n" for sample in range(20)), None, "if the first column counts samples"),
+        ("".join(f"{0.01 * abs(sample - 10)} 700.0\n" for sample in range(20)), None, "does not go on after 0.1 s"),
+        ("\udcff" * 20, "1000", "not a text file"),
+        ("some words\n", "1000", "no table of numbers"),
+    ],
+)
+def test_bad_force_records_get_their_sentence(tmp_path, capsys, text, rate, words):
+    path = tmp_path / "force.txt"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["jump", "--force", str(path), *(() if rate is None else ("--rate", rate))]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
 def test_force_records_without_a_jump():
     time = np.arange(2000) / 1000
     with pytest.raises(MotionError, match="no flight"):
