@@ -7,10 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lxml import etree
+from scipy.interpolate import CubicSpline
 
+from posture.body import Body
+from posture.joint_loads import Push, joint_loads
+from posture.kinematics import Base, postures
 from posture.muscle_sharing import share
+from posture.muscles import load_muscles
+from posture.osim import TURN, read_osim
+from posture.signals import spline
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "peers_opensim_g10"
+MODEL = FOLDER.parent / "gait" / "opensim_gait10dof18musc_subject01" / "subject01.osim"
 ROOT = Path(__file__).parents[2]
 JOINTS = [f"{joint}_{side}" for side in "rl" for joint in ("hip_flexion", "knee_angle", "ankle_angle")]
 
@@ -68,6 +77,94 @@ def test_without_reserves_the_muscles_give_all_of_it(problem):
     found = share(arms, torque, capacity, exponent=p, low=0.01)
     assert found.feasible.all()
     assert np.abs(found.torque_residual).max() < 1e-8  # OpenSim's reserves miss up to 0.1 N·m at p = 3
+
+
+def paths_of(model, values):
+    """Muscle paths of an OpenSim model as our tables, its moving and conditional points as they are at ``values``."""
+
+    def coordinate(point, socket):
+        return values[point.findtext(socket).rsplit("/", 1)[-1]]
+
+    def moved(point, axis):
+        function, scale = point.find(f"{axis}_location")[0], 1.0
+        if function.tag == "MultiplierFunction":
+            function, scale = function.find("function")[0], float(function.findtext("scale"))
+        if function.tag == "Constant":
+            return scale * float(function.findtext("value"))
+        x, y = (np.array(function.findtext(key).split(), float) for key in "xy")
+        return scale * float(CubicSpline(x, y)(coordinate(point, f"socket_{axis}_coordinate")))
+
+    found = {}
+    for muscle in model.iterfind("Model/ForceSet/objects/*"):
+        path = []
+        for point in muscle.findall("GeometryPath/PathPointSet/objects/*"):
+            if point.tag == "ConditionalPathPoint":
+                low, high = map(float, point.findtext("range").split())
+                if not low <= coordinate(point, "socket_coordinate") <= high:
+                    continue
+            place = (
+                [moved(point, axis) for axis in "xyz"]
+                if point.tag == "MovingPathPoint"
+                else np.array(point.findtext("location").split(), float)
+            )
+            link = point.findtext("socket_parent_frame").rsplit("/", 1)[-1]
+            path.append({"link": link, "point": (TURN @ place).tolist()})
+        if path:
+            found[muscle.get("name")] = {"max_force": 1.0, "path": path}
+    return found
+
+
+@pytest.mark.parametrize("p", [2, 3])
+def test_joint_forces_are_those_of_opensims_joint_reaction(p):
+    if not FOLDER.is_dir() or not MODEL.is_file():
+        pytest.skip("OpenSim's answers are not beside the repository")
+    (names, q), (columns, forces), (places, theirs) = table("q"), table(f"so_p{p}_force"), table(f"jr_p{p}")
+    model = etree.parse(str(MODEL)).getroot()
+    rates = spline(q[:, 0], q[:, 1:]).sample(q[:, 0])
+    largest = 0.0
+    for frame in range(12, 140, 18):
+        here = dict(zip(names[1:], q[frame, 1:], strict=True))
+        # The knee slides with its angle: frozen where it is now, so only the force that slides it is left out.
+        plain, _ = read_osim(MODEL, at={name: here[name] for name in ("knee_angle_r", "knee_angle_l")})
+        sidecar = plain.sidecar | {"muscles": {"muscle": paths_of(model, here)}}
+        body = Body(plain.name, plain.path, plain.urdf, sidecar, plain.model)
+        muscles = load_muscles(body)
+
+        def of(values, wanted):
+            return np.array([[values[names.index(name) - 1] for name in wanted]])
+
+        joints = [of(values[frame], body.joint_names) for values in rates]
+        # Their tilt is about the axis to the right, ours about the one to the left.
+        roots = [of(values[frame], ["pelvis_tx", "pelvis_ty", "pelvis_tilt"]) * [1, 1, -1] for values in rates]
+        base = Base.planar(*roots)
+        # Where on the foot the ground pushes is no matter for forces.
+        ground = [
+            Push(
+                f"calcn_{side}",
+                (TURN @ [forces[frame, columns.index(f"calcn_{side}_{word}_F{axis}")] for axis in "xyz"])[None],
+                np.zeros((1, 3)),
+            )
+            for side, word in (("r", "right"), ("l", "left"))
+        ]
+        tension = np.array([[forces[frame, columns.index(name)] for name in muscles.names]])
+        loads = joint_loads(body, *joints, base=base, muscles=muscles, muscle_force=tension, pushes=ground)
+        turned = postures(body, joints[0], base).rotation
+        for side in "rl":
+            for name, coordinate, child in (
+                ("hip", "hip_flexion", "femur"),
+                ("knee", "knee_angle", "tibia"),
+                ("ankle", "ankle_angle", "talus"),
+            ):
+                joint = body.joint_index(f"{coordinate}_{side}")
+                ours = TURN.T @ turned[joint + 1][:, :, 0].T @ loads.force[0, joint]
+                column = places.index(f"{name}_{side}_on_{child}_{side}_in_{child}_{side}_fx")
+                reaction = theirs[frame, column : column + 3]
+                # In the plane: a shank of 3 kg whose knee slides and two splines of one motion, some 4 m/s².
+                np.testing.assert_allclose(ours[:2], reaction[:2], atol=15, err_msg=f"{name}_{side}, frame {frame}")
+                # Across it nothing accelerates.
+                assert ours[2] == pytest.approx(reaction[2], abs=0.05)
+                largest = max(largest, float(np.linalg.norm(reaction)))
+    assert largest > 2000
 
 
 def test_our_body_in_opensim(monkeypatch):
