@@ -130,7 +130,7 @@ class Fit:
     def of_seen(self) -> Fit:
         """The fit without markers that were never seen."""
         seen = np.isfinite(self.distance).any(axis=0)
-        names = [name for name, good in zip(self.names, seen.tolist(), strict=True) if good]
+        names = [self.names[marker] for marker in np.flatnonzero(seen)]
         return replace(self, names=names, distance=self.distance[:, seen])
 
 
