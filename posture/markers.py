@@ -129,8 +129,8 @@ class Fit:
 
     def of_seen(self) -> Fit:
         """The fit without markers that were never seen."""
-        seen = np.isfinite(self.distance).any(axis=0)
-        names = [self.names[marker] for marker in np.flatnonzero(seen)]
+        seen = np.atleast_1d(np.isfinite(self.distance).any(axis=0))
+        names = [name for name, good in zip(self.names, seen, strict=True) if good]
         return replace(self, names=names, distance=self.distance[:, seen])
 
 

@@ -20,6 +20,7 @@ from posture.inverse import (
     to_pinocchio,
     total_wrench,
 )
+from posture.sharing import share
 from posture.systems import gait as paper
 from posture.track import Tracker, _Plant, growth_rates, round_trip, track
 
@@ -204,6 +205,56 @@ def test_eighth_order_needs_no_controller(walker: paper.SyntheticGait) -> None:
     trapezoid = track(walker.body, walker.motion, time)
     errors = [np.abs(run.attitude_error).max() for run in (best, classical, trapezoid)]
     assert errors[0] < 1e-9 < errors[1] < errors[2]
+
+
+class _Unloading(paper.SyntheticGait):
+    """Another truth in double support: the rear foot's load falls along ``curve``, its centre of pressure speeds up."""
+
+    curve = staticmethod(lambda phase: 1 - phase)
+
+    def _unloading(self, time: np.ndarray, total: np.ndarray, landing: float, leaving: float) -> np.ndarray:
+        phase = (time - landing) / (leaving - landing)
+        left = self.curve(phase)
+        force = left[:, None] * total[:, :3]
+        force[:, 0] += 0.04 * total[:, 2] * np.sin(np.pi * phase) ** 2
+        start = self.total(np.array([landing]))[0]
+        place = np.array([-start[4], start[3], 0]) / start[2] + np.outer(phase**2, [0.06, 0.01, 0])
+        moment = np.cross(place, force)
+        moment[:, 2] += 2 * left
+        return np.hstack((force, moment))
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        lambda phase: 1 - phase,
+        lambda phase: np.exp(-8 * phase**3) - phase * np.exp(-8.0),
+        lambda phase: (1 - phase) ** 3 * (1 + 2 * phase),
+    ],
+    ids=["straight", "late", "early"],
+)
+def test_correction_comes_nearer_to_the_truth_than_plates_however_the_load_is_handed_over(
+    walker: paper.SyntheticGait, curve: object
+) -> None:
+    gait = type("Handover", (_Unloading,), {"curve": staticmethod(curve)})(walker.body, walker.motion)
+    time = paper.record(step=0.002)
+    total, truth = gait.total(time), gait.wrenches(time)
+    both = np.logical_and.reduce([paper._inside(time, spans) for spans in gait.contacts.values()])
+    errors = []
+    for seed in range(4):
+        plates = gait.plates(time, seed=seed)
+        one = plates | {"left": np.full_like(plates["left"], np.nan)}
+        found = [
+            share(time, total, gait.contacts, measured, method=method)
+            for measured, method in ((plates, "plain"), (plates, "corrected"), (one, "corrected"))
+        ]
+        gaps = [np.concatenate([wrench[side][both] - truth[side][both] for side in truth]) for wrench in found]
+        errors.append([np.sqrt(np.mean(gap[:, part] ** 2)) for part in (slice(0, 3), slice(3, 6)) for gap in gaps])
+    plain, two, one, plain_moment, two_moment, one_moment = np.transpose(errors)
+    assert (two < plain).all()
+    assert (one < plain).all()
+    assert two_moment.mean() < plain_moment.mean()
+    assert one_moment.mean() < plain_moment.mean()
 
 
 def test_walking_stands_on_the_ground(walker: paper.SyntheticGait) -> None:
