@@ -43,6 +43,13 @@ def test_jonswap_raises_the_peak_and_keeps_the_height() -> None:
     assert 2.0 < peaked.density.max() / flat.density.max() < 2.4
 
 
+def test_jonswaps_peak_is_narrower_below_than_above() -> None:
+    flat, peaked = (jonswap(height=2, peak_period=8, peakedness=value) for value in (1.0, 3.3))
+    ratio = np.interp(np.array([0.9, 1.1, 3.0]) * math.pi / 4, flat.omega, peaked.density / flat.density)
+    # By hand, a tenth off the peak: γ^exp(-0.01/(2·0.07²)) = 3.3^0.3604 and γ^exp(-0.01/(2·0.09²)) = 3.3^0.5394.
+    np.testing.assert_allclose(ratio[:2] / ratio[2], [3.3**0.3604, 3.3**0.5394], rtol=1e-3)
+
+
 def test_pierson_moskowitz_is_its_own_formula() -> None:
     sea = pierson_moskowitz(wind_speed=15)
     formula = 0.0081 * 9.81**2 / sea.omega**5 * np.exp(-0.74 * (9.81 / (15 * sea.omega)) ** 4)

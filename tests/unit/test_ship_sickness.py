@@ -101,6 +101,11 @@ def test_incidence_is_worst_near_a_sixth_of_a_hertz_and_grows() -> None:
     assert incidence_2_hours(1.0, 1.0) == pytest.approx(33.31, abs=0.05)
     # 50 % where log10(a/g) = -0.819: a = 0.1517 g.
     assert incidence_2_hours(0.151705 * 9.80665, 1.0) == pytest.approx(50, abs=0.01)
+    # By hand, 0.1 g RMS at 0.2 Hz: za = -2.128 + 6.4843 - 2.8381 - 1.851 = -0.3328, Φ = 0.3697; after 120 minutes
+    # zt = -0.3774 + 4.1355 - 2.904 = 0.8541, Φ = 0.8035; after 20 minutes zt = -0.6937, Φ = 0.2440.
+    for minutes, percent in ((120, 29.70), (20, 9.02)):
+        found = incidence(0.980665, 0.4 * math.pi, duration=60 * minutes)
+        assert found == pytest.approx(percent, abs=0.03)
     assert incidence(2.0, 1.0, duration=7200) > incidence(1.0, 1.0, duration=7200) > incidence(1.0, 1.0, duration=1800)
     # The two models were fitted to the same experiments; at two hours they must not be worlds apart.
     rms = 1.0
