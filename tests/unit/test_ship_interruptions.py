@@ -197,7 +197,7 @@ def test_each_way_of_the_formula_is_rices_for_the_stiff_persons_own_wrench(degre
             spread, rate = excess.std(), np.gradient(excess, step).std()
             exponent = min(exponent, 0.5 * (ratio * G / spread) ** 2)
             expected += 60 * rate / spread / (2 * math.pi) * math.exp(-0.5 * (ratio * G / spread) ** 2)
-        # Exponents differ as variances do: chance of four hours 2 %, and products of angles, which quarter with half the
+        # Exponents differ as variances do: chance of four hours 2 %, and products of angles, a quarter at half the
         # sea's height (8 % along the deck at 4 m, 3 % here); frequencies of crossing to 5 %.
         assert math.log(rates[way]) == pytest.approx(math.log(expected), abs=0.05 + 0.05 * exponent)
 
