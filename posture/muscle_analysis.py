@@ -178,7 +178,14 @@ def states_from_table(body: Body, table: Table, *, cutoff: float | None = None) 
         turns = name in body.joint_names or name in ("root_yaw", "root_pitch", "root_roll")
         values[:, names.index(name)] = np.radians(table[name]) if table.in_degrees and turns else table[name]
     if not np.isfinite(values).all():
-        raise MotionError(f"{table.source or 'motion'}: there are gaps; fill them first")
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise MotionError(
+            f"{table.source or 'motion'}: {names[column]} has no number at {table.time[row]:g} s; fill gaps first"
+        )
+    if len(table.time) < 6:
+        raise MotionError(
+            f"{table.source or 'motion'}: {len(table.time)} frames; rates need at least 6"
+        )
     if cutoff is not None:
         values = lowpass(values, (len(table.time) - 1) / float(table.time[-1] - table.time[0]), cutoff)
     return table.time, to_pinocchio(*spline(table.time, values).sample(table.time))

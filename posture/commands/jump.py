@@ -59,9 +59,19 @@ def _sharing_options(parser: argparse.ArgumentParser) -> None:
 
 def _exponent(text: str) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         raise MotionError(f"--exponent is {text!r}, but must be a number from 1 to 100, or inf") from None
+    if value == math.inf:
+        return value
+    return check_number(value, what="--exponent", unit="", low=1, high=100, error=MotionError, hint="or inf")
+
+
+def _settings(chosen: argparse.Namespace) -> dict[str, Any]:
+    """How to share, checked together with --out before the long work begins."""
+    if chosen.out is not None and chosen.out.suffix != ".nc":
+        raise ResultError(f"{chosen.out}: a result is written as .nc; give a name that ends so")
+    return {"exponent": _exponent(chosen.exponent), "hill": chosen.hill, "elimination": chosen.elimination}
 
 
 def _pairs(items: list[str], what: str) -> dict[str, str]:
@@ -76,8 +86,6 @@ def _finish(dataset: Any, found: dict[str, Any], chosen: argparse.Namespace) -> 
     if chosen.out is not None:
         from posture.results import save
 
-        if chosen.out.suffix != ".nc":
-            raise ResultError(f"{chosen.out}: a result is written as .nc; give a name that ends so")
         save(dataset, chosen.out)
         found["result"] = str(chosen.out)
     if chosen.plots is not None:
@@ -95,7 +103,7 @@ def _jump(chosen: argparse.Namespace) -> int:
     from posture.jump_motion import jump_motion
     from posture.muscle_analysis import analyse_muscles, summary
 
-    exponent = _exponent(chosen.exponent)
+    settings = _settings(chosen)
     motion = jump_motion(load_body(chosen.body), kind=chosen.kind)
     found: dict[str, Any] = {f"height_{name}_m": round(value, 4) for name, value in motion.heights().items()}
     found |= {"take_off_s": round(motion.take_off, 4), "landing_s": round(motion.landing, 4)}
@@ -106,9 +114,7 @@ def _jump(chosen: argparse.Namespace) -> int:
         once.time,
         once.states,
         contacts=standing,
-        exponent=exponent,
-        hill=chosen.hill,
-        elimination=chosen.elimination,
+        **settings,
     )
     return _finish(dataset, found | summary(dataset), chosen)
 
@@ -167,6 +173,9 @@ def _muscles(chosen: argparse.Namespace) -> int:
     from posture.muscle_analysis import analyse_muscles, states_from_table, summary
     from posture.plates import contacts, wrenches
 
+    settings = _settings(chosen)
+    if chosen.feet and chosen.plates is None:
+        raise MotionError("--feet names columns of the plates' file; give it with --plates")
     time, motion = states_from_table(body, read_table(chosen.motion), cutoff=chosen.cutoff)
     spans = measured = None
     if chosen.plates is not None:
@@ -180,9 +189,7 @@ def _muscles(chosen: argparse.Namespace) -> int:
         contacts=spans,
         measured=measured,
         reduced=chosen.reduced,
-        exponent=_exponent(chosen.exponent),
-        hill=chosen.hill,
-        elimination=chosen.elimination,
+        **settings,
     )
     return _finish(dataset, dict(summary(dataset)), chosen)
 
@@ -197,9 +204,11 @@ def _geometry(body: Any, chosen: argparse.Namespace) -> int:
     for name, text in _pairs(chosen.posture, "--posture").items():
         index = body.joint_index(name)
         try:
-            position[index] = np.radians(float(text))
+            angle = float(text)
         except ValueError:
             raise MotionError(f"--posture {name}={text}: the angle must be a number of degrees") from None
+        check_number(angle, what=f"--posture {name}", unit="degrees", low=-360, high=360, error=MotionError)
+        position[index] = np.radians(angle)
     paths = muscles.at(position)
     names = [body.joint_names[joint] for joint in muscles.joints]
     rows: list[dict[str, Any]] = []

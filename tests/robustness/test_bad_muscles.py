@@ -111,6 +111,12 @@ def test_fibre_data_are_asked_for_when_needed(copy):
     [
         (["jump", "--kind", "somersault"], "no kind of jump is called 'somersault'"),
         (["jump", "--exponent", "two"], "--exponent is 'two'"),
+        (["jump", "--exponent", "0.5"], "--exponent is 0.5, but must be a number from 1 to 100; or inf"),
+        (["jump", "--exponent", "nan"], "--exponent is nan"),
+        (["jump", "--out", "jump.txt"], "a result is written as .nc"),
+        (["muscles", "jump", "--motion", "nowhere.mot", "--feet", "left_foot=1"], "give it with --plates"),
+        (["muscles", "jump", "--posture", "right_knee=nan"], "--posture right_knee is nan"),
+        (["muscles", "jump", "--posture", "right_knee=1e9"], "from -360 to 360 degrees"),
         (["muscles", "jump", "--posture", "right_knee"], "NAME=VALUE"),
         (["muscles", "jump", "--posture", "right_knee=bent"], "number of degrees"),
         (["muscles", "jump", "--posture", "knee_right=10"], "no joint is called 'knee_right'"),
@@ -138,6 +144,15 @@ def test_motion_files_with_wrong_columns(tmp_path, capsys):
     motion_file(tmp_path / "short.csv", ["root_x", "root_z", "root_pitch", *joints[1:]])
     assert main(["muscles", "jump", "--motion", str(tmp_path / "short.csv")]) == 2
     assert f"no column for joint {joints[0]!r}" in capsys.readouterr().err
+    motion_file(tmp_path / "few.csv", joints, rows=4)
+    assert main(["muscles", "jump", "--motion", str(tmp_path / "few.csv")]) == 2
+    assert "4 frames; rates need at least 6" in capsys.readouterr().err
+    motion_file(tmp_path / "gap.csv", joints)
+    lines = (tmp_path / "gap.csv").read_text().splitlines()
+    lines[20] = lines[20].rsplit(",", 1)[0] + ","
+    (tmp_path / "gap.csv").write_text("\n".join(lines))
+    assert main(["muscles", "jump", "--motion", str(tmp_path / "gap.csv")]) == 2
+    assert f"{joints[-1]} has no number at 0.487" in capsys.readouterr().err
     motion_file(tmp_path / "odd.csv", ["root_x", "elbow", *joints])
     assert main(["muscles", "jump", "--motion", str(tmp_path / "odd.csv")]) == 2
     assert "no coordinate is called 'elbow'" in capsys.readouterr().err
