@@ -7,7 +7,7 @@ until the toes touch down in the posture in which they left.
 
 In each interval the accelerations are quadratic in time (Lobatto collocation, order 4 in velocity and place); at
 every collocation point the equations of motion hold as constraints of the optimisation, so the points that are handed
-out are dynamically consistent to its tolerance; between them energy and free fall hold to about 0.1 J and 0.1 mm.
+out are dynamically consistent to its tolerance; between them energy and free fall hold to about 0.3 J and 0.1 mm.
 Torques are bounded by constants that fall with speed, like a muscle's
 force when it shortens. Nothing here is fitted to a person: it is a test motion, not a prediction.
 """
@@ -48,7 +48,7 @@ TORQUE_LIMITS = {
 }
 FASTEST = 16.0  # rad/s at which a shortening joint has no torque left
 FRICTION = 0.6
-INTERVALS = (12, 6, 8)  # in each phase
+INTERVALS = (10, 6, 8)  # in each phase
 GROWTH = (0.93, 1.0, 1.3)  # length of each interval over the one before: short where limbs start or stop fast
 ANGLE_LIMITS = {  # rad; narrower than the URDF's, so that nobody sits down on their heels
     "knee": (0.0, 1.7),

@@ -183,9 +183,7 @@ def states_from_table(body: Body, table: Table, *, cutoff: float | None = None) 
             f"{table.source or 'motion'}: {names[column]} has no number at {table.time[row]:g} s; fill gaps first"
         )
     if len(table.time) < 6:
-        raise MotionError(
-            f"{table.source or 'motion'}: {len(table.time)} frames; rates need at least 6"
-        )
+        raise MotionError(f"{table.source or 'motion'}: {len(table.time)} frames; rates need at least 6")
     if cutoff is not None:
         values = lowpass(values, (len(table.time) - 1) / float(table.time[-1] - table.time[0]), cutoff)
     return table.time, to_pinocchio(*spline(table.time, values).sample(table.time))

@@ -551,7 +551,7 @@ def best_jump(body: Body) -> list[dict[str, Any]]:
             5e-4,
         ),
         # Collocation of order 4; energies reach 400 J.
-        comparison("best jump: energy gained minus work of the torques, J", 0.0, motion.energy_gap(), 0.3),
+        comparison("best jump: energy gained minus work of the torques, J", 0.0, motion.energy_gap(), 0.5),
     ]
 
 

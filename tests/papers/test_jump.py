@@ -159,7 +159,7 @@ def test_three_ways_to_the_height_of_the_best_jump(motion):
 
 @pytest.mark.slow
 def test_between_its_points_the_best_jump_obeys_newton_too(body, motion):
-    assert motion.energy_gap() < 0.3  # of 400 J
+    assert motion.energy_gap() < 0.5  # of 400 J; 1.3 with even intervals
     model = pin.Model(body.model)
     model.gravity.linear = np.array([0, 0, -9.80665])
     data = model.createData()
