@@ -27,11 +27,12 @@ from posture.swap import stand
 
 CASES = {"as designed": (1.0, 0.0), "10 % heavier": (1.1, 0.0), "150 ms later": (1.0, 0.15)}
 BODIES = ("cip", "ankle_hip", "ship_stance", "jump")
+BENT = 20  # degrees; who ends up so has not fallen, but does not stand upright either
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: ``stood`` (s), ``sway_mm``, ``effort``, ``mii_per_minute`` (NaN: not known).
+    """One run: ``stood`` (s), ``sway_mm``, ``effort``, ``mii_per_minute``, largest joint angle (NaN: not known).
 
     ``ending``: stood, fell, gave up (the law found no torque) or not run; ``why`` it was not stood to the end.
     """
@@ -44,6 +45,7 @@ class Outcome:
     sway_mm: float
     effort: float
     mii_per_minute: float
+    bend_deg: float
     why: str = ""
 
 
@@ -62,7 +64,7 @@ def run_case(
     except SimulationStopped as stopped:
         found, ending, why = stopped.partial, "gave up" if isinstance(stopped, GaveUp) else "fell", str(stopped)
     except PostureError as error:
-        return Outcome(body.name, controller, case, "not run", 0.0, math.nan, math.nan, math.nan, str(error))
+        return Outcome(body.name, controller, case, "not run", 0.0, math.nan, math.nan, math.nan, math.nan, str(error))
     scale = true.mass * STANDARD_GRAVITY * true.center_of_mass()[2]
     torque, place = found["joint_torque"].values, found["position_com_in_deck"].values
     interruptions = count_run(found).per_minute if "stance_margin" in found and not why else math.nan
@@ -75,6 +77,7 @@ def run_case(
         1000 * float(place[:, :2].std(axis=0).max()),
         float(np.sqrt((torque**2).sum(axis=1).mean()) / scale),
         interruptions,
+        math.degrees(float(np.abs(found["joint_position"].values - true.neutral).max())),
         why,
     )
 
@@ -85,6 +88,7 @@ def compare(
     deck: DeckMotion,
     *,
     duration: float = 20.0,
+    step: float = 0.005,
     seed: int = 0,
     workers: int | None = None,
     progress: Callable[[float], None] | None = None,
@@ -96,14 +100,14 @@ def compare(
     count = workers or os.cpu_count() or 1
     outcomes = []
     if count == 1:
-        found = (_job(*job, deck, duration, seed) for job in jobs)
+        found = (_job(*job, deck, duration, step, seed) for job in jobs)
         for done, outcome in enumerate(found, start=1):
             outcomes.append(outcome)
             if progress:
                 progress(done)
         return outcomes
     with ProcessPoolExecutor(count) as pool:
-        waiting = [pool.submit(_job, *job, deck, duration, seed) for job in jobs]
+        waiting = [pool.submit(_job, *job, deck, duration, step, seed) for job in jobs]
         for done, future in enumerate(waiting, start=1):
             outcomes.append(future.result())
             if progress:
@@ -125,11 +129,13 @@ class _Texts:
         return cls(body.name, body.urdf, body.sidecar, body.locked)
 
 
-def _job(texts: _Texts, controller: str, case: str, deck: DeckMotion, duration: float, seed: int) -> Outcome:
+def _job(
+    texts: _Texts, controller: str, case: str, deck: DeckMotion, duration: float, step: float, seed: int
+) -> Outcome:
     from posture.body import body_from_text
 
     body = body_from_text(texts.name, texts.urdf, texts.sidecar)
-    return run_case(body.lock(texts.locked), controller, case, deck, duration=duration, seed=seed)
+    return run_case(body.lock(texts.locked), controller, case, deck, duration=duration, step=step, seed=seed)
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
@@ -138,7 +144,7 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     for one in outcomes:
         rows.setdefault((one.body, one.controller), {})[one.case] = one
     lines = [
-        "each case: sway mm / effort / interruptions per minute",
+        f"each case: sway mm / effort / interruptions per minute; * a joint bent by more than {BENT}°",
         f"{'':17}" + "".join(f"{case:>22}" for case in CASES),
     ]
     notes: list[str] = []
@@ -159,6 +165,7 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
                 cells.append(f"fell at {one.stood:.1f} s")
             else:
                 rate = "-" if math.isnan(one.mii_per_minute) else f"{one.mii_per_minute:.0f}"
-                cells.append(f"{one.sway_mm:.1f} / {one.effort:.3f} / {rate}")
+                folded = "*" if one.bend_deg > BENT else ""
+                cells.append(f"{one.sway_mm:.1f} / {one.effort:.3f} / {rate}{folded}")
         lines.append(f"  {controller:15}" + "".join(f"{cell:>22}" for cell in cells))
     return lines + [f"({index}) {note}" for index, note in enumerate(notes, start=1)]

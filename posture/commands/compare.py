@@ -26,6 +26,7 @@ def add(command: AddCommand) -> None:
     one.add_argument("--controllers", nargs="+", metavar="NAME", help="all by default")
     one.add_argument("--sea", default="SS5", help="sea state below a frigate, SS2 to SS8; still for a deck at rest")
     one.add_argument("--duration", type=float, default=20.0, help="s of each run")
+    one.add_argument("--step", type=float, default=0.005, help="integration step, s; 0.15 s must be whole steps")
     one.add_argument("--seed", type=int, default=1, help="of waves and sensory noise")
     one.add_argument("--out", type=Path, help="also write all figures to this .csv")
 
@@ -60,7 +61,9 @@ def _compare(chosen: argparse.Namespace) -> int:
         find_name(name, NAMES, what="controller", where="compare", error=ScenarioError)
     bodies = chosen.bodies or list(BODIES)
     with progress(len(bodies) * len(names) * len(CASES), unit="runs") as tell:
-        found = compare(bodies, names, _deck(chosen), duration=chosen.duration, seed=chosen.seed, progress=tell)
+        found = compare(
+            bodies, names, _deck(chosen), duration=chosen.duration, step=chosen.step, seed=chosen.seed, progress=tell
+        )
     rows: list[dict[str, Any]] = [
         {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in asdict(one).items()}
         for one in found

@@ -106,3 +106,14 @@ def test_stand_and_give_on_the_command_line(tmp_path, capsys):
 
 def test_a_still_deck_leaves_a_quiet_controller_quiet():
     assert run_case(load_body("cip"), "pd", "as designed", constant_deck(), duration=1.0).sway_mm == 0.0
+
+
+def test_a_stiff_body_is_compared_with_a_shorter_step(capsys):
+    """What one step refuses, in a sentence that names the step it needs, another runs."""
+    line = ["compare", "--bodies", "cip", "--controllers", "pd", "--duration", "1", "--sea", "still", "--json"]
+    endings = {}
+    for step in ("0.1", "0.0025"):
+        assert main([*line, "--step", step]) == 0
+        endings[step] = {row["ending"]: row["why"] for row in json.loads(capsys.readouterr().out)}
+    assert list(endings["0.0025"]) == ["stood"]
+    assert "step" in endings["0.1"]["not run"]
