@@ -6,15 +6,10 @@ Imports stand inside the functions, because each needs other parts of the packag
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-
-if TYPE_CHECKING:
-    from posture.systems.gait import SyntheticGait
 
 
 def ship_stance(duration: float = 60.0) -> xr.Dataset:
@@ -75,42 +70,6 @@ def double_pendulum(duration: float = 2.0) -> xr.Dataset:
     return run
 
 
-def on_its_feet(person: SyntheticGait) -> SyntheticGait:
-    """The synthetic walker with as much sway of the pelvis as keeps the ground's force under its feet.
-
-    Its joint angles are typical curves, so its centre of pressure need not be where the feet are. Moving the pelvis by
-    x(t) moves the centre of pressure by x - (h/g) x'' for a centre of mass at height h: a factor for each harmonic.
-    """
-    import pinocchio as pin
-
-    from posture.inverse import coordinate_names, states
-    from posture.systems.gait import SyntheticGait
-
-    body, motion, count = person.body, person.motion, 200
-    share = np.arange(count) / count
-    stride = np.array([motion.speed * motion.period, 0.0])
-    columns = [coordinate_names(body).index(name) for name in ("root_x", "root_y")]
-    for _ in range(4):
-        total = SyntheticGait(body, motion).total(share * motion.period)
-        wanted = np.zeros((count, 2))
-        for side, landing in (("right", 0.0), ("left", 0.5), ("left", -0.5)):  # in cycles; 0.66 on the ground
-            middle, since = landing + 0.33, share - landing
-            q = states(motion, np.array([middle % 1 * motion.period])).configuration[0]
-            pin.framesForwardKinematics(body.model, body.data, q)
-            foot = body.data.oMf[body.link_frame(f"{side}_hindfoot")].translation[:2] + np.floor(middle) * stride
-            load = 0.5 * (1 - np.cos(np.pi * np.interp(since, (0, 0.16, 0.5, 0.66), (0, 1, 1, 0))))
-            from_heel = np.interp(since, (0, 0.16, 0.5, 0.66), (-0.03, 0.02, 0.15, 0.19))
-            wanted += load[:, None] * (foot + np.outer(from_heel, [1, 0]))
-        apart = np.fft.rfft(wanted - np.column_stack((-total[:, 4], total[:, 3])) / total[:, 2:3], axis=0) / count
-        order = np.arange(1, len(motion.cosine))
-        step = 2 * apart[order] / (1 + (2 * np.pi * order / motion.period) ** 2 / 9.81)[:, None]
-        cosine, sine = motion.cosine.copy(), motion.sine.copy()
-        cosine[1:, columns] += step.real
-        sine[1:, columns] -= step.imag
-        motion = replace(motion, cosine=cosine, sine=sine)
-    return SyntheticGait(body, motion)
-
-
 def gait() -> xr.Dataset:
     """A synthetic walking person, run forward open loop from its own forces, beside the motion it should repeat."""
     from posture.body import load_body
@@ -120,7 +79,7 @@ def gait() -> xr.Dataset:
     from posture.track import track
 
     body = load_body("gait")
-    person = on_its_feet(SyntheticGait(body, walking(body)))
+    person = SyntheticGait(body, walking(body))
     run = track(body, person.motion, np.arange(round(CYCLE / 0.001) + 1) * 0.001)
     rows = np.arange(0, len(run.time), 10)
     time = run.time[rows]

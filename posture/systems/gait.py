@@ -22,7 +22,7 @@ compared; the walking person's joint curves are typical ones from memory of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,6 @@ def walking(body: Body, *, cycle: float = CYCLE, harmonics: int = 7) -> Fourier:
         for joint, sideways, twist in (*small, ("shoulder", 3.0, 5.0), ("elbow", 1.0, 5.0), ("wrist", 2.0, 2.0)):
             put(f"{side}_{joint}_x", sign * wave(1, sideways, 0.25 + delay))
             put(f"{side}_{joint}_z", sign * wave(1, twist, 0.45 + delay))
-    curves[:, names.index("root_y")] = 0.02 * np.sin(2 * np.pi * phase)
     series = np.fft.rfft(curves, axis=0) / len(phase)
     cosine, sine = 2 * series.real[: harmonics + 1], -2 * series.imag[: harmonics + 1]
     cosine[0] /= 2
@@ -135,7 +134,40 @@ def walking(body: Body, *, cycle: float = CYCLE, harmonics: int = 7) -> Fourier:
     cosine[0, column] = rise[0].real
     for order in (2, 4):  # both steps alike
         cosine[order, column], sine[order, column] = 2 * rise[order].real, -2 * rise[order].imag
-    return Fourier(cycle, float(speed), cosine, sine)
+    return _over_its_feet(body, Fourier(cycle, float(speed), cosine, sine))
+
+
+def _over_its_feet(body: Body, motion: Fourier) -> Fourier:
+    """The motion with as much sway of the pelvis as keeps the ground's force under the standing foot.
+
+    Typical joint angles alone put the centre of pressure anywhere. Moving the pelvis by x(t) moves it by
+    x - (h/g) x'' for a centre of mass at height h: one factor for each harmonic. Three harmonics keep it within 3 cm of
+    the foot's middle line; a person's trunk has next to nothing above them, and no camera would see it.
+    """
+    count, height = 200, 1.0  # m; a rough height is enough, as the steps are repeated
+    share = np.arange(count) / count
+    stride = np.array([motion.speed * motion.period, 0.0])
+    columns = [coordinate_names(body).index(name) for name in ("root_x", "root_y")]
+    order = np.arange(1, 4)
+    lever = 1 + (2 * np.pi * order / motion.period) ** 2 * height / STANDARD_GRAVITY
+    for _ in range(4):
+        total = SyntheticGait(body, motion).total(share * motion.period)
+        wanted = np.zeros((count, 2))
+        for side, landing in (("right", 0.0), ("left", 0.5), ("left", -0.5)):  # cycles; 0.66 of one on the ground
+            middle, since = landing + 0.33, share - landing
+            q = states(motion, np.array([middle % 1 * motion.period])).configuration[0]
+            pin.framesForwardKinematics(body.model, body.data, q)
+            foot = body.data.oMf[body.link_frame(f"{side}_hindfoot")].translation[:2] + np.floor(middle) * stride
+            load = 0.5 * (1 - np.cos(np.pi * np.interp(since, (0, 0.16, 0.5, 0.66), (0, 1, 1, 0))))
+            forward = np.interp(since, (0, 0.16, 0.5, 0.66), (-0.03, 0.02, 0.15, 0.19))  # m from the ankle, heel to toe
+            wanted += load[:, None] * (foot + np.outer(forward, [1, 0]))
+        apart = np.fft.rfft(wanted - np.column_stack((-total[:, 4], total[:, 3])) / total[:, 2:3], axis=0) / count
+        change = 2 * apart[order] / lever[:, None]
+        cosine, sine = motion.cosine.copy(), motion.sine.copy()
+        cosine[order[:, None], columns] += change.real
+        sine[order[:, None], columns] -= change.imag
+        motion = replace(motion, cosine=cosine, sine=sine)
+    return motion
 
 
 def _soles(body: Body, motion: Fourier, time: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import pytest
 
 from posture import load_body
 from posture.body import STANDARD_GRAVITY
+from posture.contact import center_of_pressure, convex_outline, stance_margin
 from posture.inverse import (
     coordinate_accelerations,
     coordinate_names,
@@ -57,6 +58,22 @@ def test_body_has_18_segments_17_ball_joints_57_freedoms(walker: paper.Synthetic
     )
     head = body.data.oMf[body.link_frame("neck")].translation[2] + 0.2486  # neck joint to vertex, 13.66 % of stature
     assert head - sole[2] == pytest.approx(1.82, abs=2e-3)
+
+
+def test_the_ground_pushes_under_the_foot_that_stands(walker: paper.SyntheticGait) -> None:
+    body, period = walker.body, walker.motion.period
+    for side, start in (("right", 0.0), ("left", 0.5)):
+        time = (start + np.linspace(0.17, 0.49, 15)) * period  # the other foot is in the air
+        total = walker.total(time)
+        points = center_of_pressure(total[:, :3], total[:, 3:])
+        for point, q in zip(points, states(walker.motion, time).configuration, strict=True):
+            pin.framesForwardKinematics(body.model, body.data, q)
+            corners = [
+                body.data.oMf[body.link_frame(name)].act(np.array(corner))[:2]
+                for name in (f"{side}_hindfoot", f"{side}_forefoot")
+                for corner in body.sidecar["contact"][name]["points"]
+            ]
+            assert stance_margin(point, convex_outline(np.array(corners))) > 0
 
 
 def test_coordinates_and_their_derivatives_become_pinocchios(walker: paper.SyntheticGait) -> None:
