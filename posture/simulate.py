@@ -485,6 +485,7 @@ def prepare(
                 )
             state[offset + body.free] = values[body.free]
     attributes = provenance(body, step=step, seed=seed, scenario=scenario)
+    attributes["facing_rad"] = float(getattr(deck, "facing", 0.0))  # of X from the bow to port (ship/motion.TurnedDeck)
     if elements:
         position, velocity, _ = np.split(state, [len(body.joint_names), 2 * len(body.joint_names)])
         dynamics = with_elements(body, elements, position, velocity)

@@ -307,11 +307,11 @@ def _run_sections(dataset: xr.Dataset) -> Iterator[str]:
 def _criteria(dataset: xr.Dataset, found: dict[str, Any]) -> str:
     """The run's own motion and interruptions against the tables; sickness needs hours, so it stays unknown here."""
     roll, pitch = (math.sqrt(float(np.nanmean(values**2))) for values in story.tilt(dataset).T)
-    felt = story.rows(dataset, "deck_specific_force", 3)
+    felt, turn = story.rows(dataset, "deck_specific_force", 3), story.facing(dataset)  # limits are for the ship's axes
     known: dict[str, float] = {"roll": roll, "pitch": pitch}
     if np.isfinite(felt).any():
         known |= {
-            "lateral_acceleration": float(np.nanstd(felt[:, 1])),
+            "lateral_acceleration": float(np.nanstd(felt[:, 0] * math.sin(turn) + felt[:, 1] * math.cos(turn))),
             "vertical_acceleration": float(np.nanstd(felt[:, 2])),
         }
     if "interruptions_per_minute" in found:

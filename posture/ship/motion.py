@@ -129,7 +129,7 @@ class SeaDeck:
 class TurnedDeck:
     """A deck as felt by a person who faces another way than the bow: axes turned by ``facing`` (rad, to port).
 
-    X is where the person looks, Y to the person's left; everything else (bodies, margins, drawings) stays as it is.
+    X is where the person looks, Y to the person's left; bodies and margins stay as they are, drawings turn the ship.
     """
 
     def __init__(self, deck: DeckMotion, facing: float) -> None:

@@ -110,6 +110,7 @@ def _settings(voyage: Voyage) -> dict[str, str]:
         "stations": repr(voyage.stations),
         "seed": repr(voyage.seed),
         "criteria": voyage.criteria,
+        "versions": json.dumps(versions()),
         "model": hashlib.sha256(model.encode()).hexdigest(),
         **sailor,
     }

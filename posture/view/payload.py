@@ -73,6 +73,7 @@ def fixed(dataset: xr.Dataset, body: Body) -> dict[str, Any]:
         "drawn": sorted({joint for joint, *_ in shapes}),
         "skeleton": _skeleton(body, joints),
         "names": ["", "root", *body.joint_names],
+        "facing": story.facing(dataset),
         "scene": "sea" if story.deck_moves(dataset) else "lab",
         "height": float(max(0.3, body.center_of_mass()[2])) if not body.sidecar.get("floats") else _standing(dataset),
         "outline": body.contact_polygon().tolist() if has_outline else [],

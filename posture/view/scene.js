@@ -70,7 +70,9 @@ function makeScene(run) {
   let room = null;
   if (sea) {
     earth.add(sea, makeSky(THREE));
-    ship.add(makeShip(THREE, Math.max(1.2, -sea.position.z)), marks.group);
+    const hull = makeShip(THREE, Math.max(1.2, -sea.position.z));
+    hull.rotation.z = -run.facing;  // axes are the person's, who may look another way than the bow
+    ship.add(hull, marks.group);
   } else {
     room = makeLab(THREE);
     ship.add(room, marks.group);

@@ -75,14 +75,20 @@ def labels(dataset: xr.Dataset, dimension: str) -> list[str]:
 
 
 def tilt(dataset: xr.Dataset) -> Array:
-    """Roll and pitch of the deck (n × 2, rad); NaN where the run does not know the deck's pose."""
+    """Roll and pitch of the ship (n × 2, rad), wherever the person faces; NaN where the run does not know its pose."""
     found = np.full((dataset.sizes["time"], 2), np.nan)
     if "deck_quaternion" in dataset:
         turn = np.asarray(dataset["deck_quaternion"].values, float)
         good = np.isfinite(turn).all(axis=1) & (np.abs(turn).max(axis=1) > 1e-9)
         if good.any():
-            found[good] = Rotation.from_quat(turn[good]).as_euler("XYZ")[:, :2]
+            ship = Rotation.from_quat(turn[good]) * Rotation.from_euler("Z", -facing(dataset))
+            found[good] = ship.as_euler("XYZ")[:, :2]
     return found
+
+
+def facing(dataset: xr.Dataset) -> float:
+    """Where the person looks, rad from the bow to port: the X axis of everything in the deck's axes."""
+    return float(dataset.attrs.get("facing_rad", 0.0))
 
 
 def deck_moves(dataset: xr.Dataset) -> bool:

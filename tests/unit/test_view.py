@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +19,12 @@ from posture.body import Body, load_body
 from posture.deck import Sine, SineDeck
 from posture.errors import ResultError
 from posture.figure import PROFILES
+from posture.ship.motion import TurnedDeck
 from posture.simulate import simulate
+from posture.systems.ship_stance import balance_controller
 from posture.view import view_html, write_view
 from posture.view.payload import unpack
+from posture.view.story import tilt
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -51,6 +55,15 @@ def array(data: dict, name: str) -> np.ndarray:
 
 def commands(data: dict) -> list[dict]:
     return [umsgpack.unpackb(base64.b64decode(text)) for text in data["commands"]]
+
+
+def test_a_ship_rolls_as_it_does_wherever_the_person_looks(run: xr.Dataset, body: Body) -> None:
+    law = balance_controller(body, 2.0)
+    deck = TurnedDeck(SineDeck({"roll": [Sine(0.08, 9, 0.3)], "pitch": [Sine(0.03, 6, 1)]}), math.radians(70))
+    sideways = simulate(body, deck, law, duration=0.5)
+    assert np.allclose(tilt(sideways), tilt(run)[: len(sideways.time)], rtol=0, atol=1e-12)
+    assert payload(view_html(sideways, title=""))["facing"] == pytest.approx(math.radians(70))
+    assert payload(view_html(run, title=""))["facing"] == 0
 
 
 def test_the_page_loads_nothing_from_elsewhere(run: xr.Dataset) -> None:
