@@ -23,6 +23,7 @@ from posture.motion_files import Y_UP, axes_matrix
 
 Array = NDArray[np.floating]
 TURN = axes_matrix(Y_UP)
+NO_LIMIT = 1e3  # rad or m; of coordinates that are not clamped
 
 
 def read_osim(
@@ -227,7 +228,7 @@ class _Reader:
                 low, high = self._numbers(item, "range", 2)
                 if (item.findtext("clamped") or "false").strip() == "true":
                     return float(low), float(high)
-        return -100.0, 100.0
+        return -NO_LIMIT, NO_LIMIT
 
     def _write_joint(
         self,

@@ -140,27 +140,28 @@ def walking(body: Body, *, cycle: float = CYCLE, harmonics: int = 7) -> Fourier:
 def _over_its_feet(body: Body, motion: Fourier) -> Fourier:
     """The motion with as much sway of the pelvis as keeps the ground's force under the standing foot.
 
-    Typical joint angles alone put the centre of pressure anywhere. Moving the pelvis by x(t) moves it by
-    x - (h/g) x'' for a centre of mass at height h: one factor for each harmonic. Three harmonics keep it within 3 cm of
-    the foot's middle line; a person's trunk has next to nothing above them, and no camera would see it.
+    Typical joint angles alone put the centre of pressure anywhere. Moving the pelvis by x(t) moves it by -(h/g) x'' on
+    the feet, for a centre of mass at height h: one factor for each harmonic. Three harmonics are enough; a person's
+    trunk has next to nothing above them, and no camera would see it.
     """
     count, height = 200, 1.0  # m; a rough height is enough, as the steps are repeated
     share = np.arange(count) / count
-    stride = np.array([motion.speed * motion.period, 0.0])
     columns = [coordinate_names(body).index(name) for name in ("root_x", "root_y")]
     order = np.arange(1, 4)
-    lever = 1 + (2 * np.pi * order / motion.period) ** 2 * height / STANDARD_GRAVITY
+    lever = (2 * np.pi * order / motion.period) ** 2 * height / STANDARD_GRAVITY
     for _ in range(4):
         total = SyntheticGait(body, motion).total(share * motion.period)
+        ankles = {"left": np.empty((count, 2)), "right": np.empty((count, 2))}
+        for row, q in enumerate(states(motion, share * motion.period).configuration):
+            pin.framesForwardKinematics(body.model, body.data, q)
+            for side, places in ankles.items():
+                places[row] = body.data.oMf[body.link_frame(f"{side}_hindfoot")].translation[:2]
         wanted = np.zeros((count, 2))
         for side, landing in (("right", 0.0), ("left", 0.5), ("left", -0.5)):  # cycles; 0.66 of one on the ground
-            middle, since = landing + 0.33, share - landing
-            q = states(motion, np.array([middle % 1 * motion.period])).configuration[0]
-            pin.framesForwardKinematics(body.model, body.data, q)
-            foot = body.data.oMf[body.link_frame(f"{side}_hindfoot")].translation[:2] + np.floor(middle) * stride
+            since = share - landing
             load = 0.5 * (1 - np.cos(np.pi * np.interp(since, (0, 0.16, 0.5, 0.66), (0, 1, 1, 0))))
-            forward = np.interp(since, (0, 0.16, 0.5, 0.66), (-0.03, 0.02, 0.15, 0.19))  # m from the ankle, heel to toe
-            wanted += load[:, None] * (foot + np.outer(forward, [1, 0]))
+            forward = np.interp(since, (0, 0.16, 0.5, 0.66), (-0.03, 0.02, 0.12, 0.15))  # m from the ankle, heel to toe
+            wanted += load[:, None] * (ankles[side] + np.outer(forward, [1, 0]))
         apart = np.fft.rfft(wanted - np.column_stack((-total[:, 4], total[:, 3])) / total[:, 2:3], axis=0) / count
         change = 2 * apart[order] / lever[:, None]
         cosine, sine = motion.cosine.copy(), motion.sine.copy()
