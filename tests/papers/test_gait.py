@@ -258,7 +258,7 @@ def test_correction_comes_nearer_to_the_truth_than_plates_however_the_load_is_ha
     total, truth = gait.total(time), gait.wrenches(time)
     both = np.logical_and.reduce([paper._inside(time, spans) for spans in gait.contacts.values()])
     errors = []
-    for seed in range(4):
+    for seed in range(8):  # a late, steep handover gains a tenth at most; four plates say too little about it
         plates = gait.plates(time, seed=seed)
         one = plates | {"left": np.full_like(plates["left"], np.nan)}
         found = [
