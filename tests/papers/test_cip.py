@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,8 +20,8 @@ from posture.systems import cip
 
 
 @pytest.mark.slow
-def test_every_row_with_a_tolerance_passes() -> None:
-    rows = cip.reproduce()
+def test_every_row_with_a_tolerance_passes(reproduced: Callable[[str], list[dict[str, Any]]]) -> None:
+    rows = reproduced("cip")
     failed = [row for row in rows if not row["pass"]]
     assert not failed
     by_name = {row["quantity"]: row for row in rows}

@@ -58,10 +58,11 @@ def test_rod_keeps_its_length_and_the_certificate():
 
 
 @pytest.mark.slow
-def test_inverse_plant_and_smoother():
-    rows = system.inverses()
-    assert failed(rows) == []
-    best, predicted = (row["ours"] for row in rows[2:4])
+def test_the_gain_that_is_advised_is_nearly_the_best(reproduced):
+    """The other rows about the inverse plant carry tolerances, which test_contract.py holds them to."""
+    rows = {row["quantity"].strip(): row["ours"] for row in reproduced("double_pendulum")}
+    best = rows["inverse plant, 1 mrad and 10 mrad/s noise, best gain: relative error"]
+    predicted = rows["the same, predicted by best_gain"]
     assert predicted == pytest.approx(best, rel=0.25)  # a rule of thumb with two terms, not a model of the plant
 
 

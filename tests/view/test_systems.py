@@ -33,7 +33,7 @@ STORY = {
 }
 
 
-@pytest.fixture(scope="module", params=STORY)
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in STORY])
 def system(request: pytest.FixtureRequest) -> str:
     if request.param not in system_names() or request.param not in model_names():
         pytest.skip(f"{request.param} is not part of this package yet")
