@@ -152,15 +152,15 @@ def generalized_forces(body: Body, motion: States, wrenches: Mapping[str, Array]
         for row in range(count):
             found[row] = pin.rnea(model, data, q[row], v[row], a[row])
         return found
-    joints = [model.frames[body.link_frame(link)].parentJoint for link in wrenches]
-    given = [_checked_wrench(link, values, count) for link, values in wrenches.items()]
+    given: dict[int, Array] = {}
+    for link, values in wrenches.items():
+        joint = model.frames[body.link_frame(link)].parentJoint
+        given[joint] = given.get(joint, 0) + _checked_wrench(link, values, count)
     forces = pin.StdVec_Force([pin.Force.Zero() for _ in range(model.njoints)])
     for row in range(count):
         pin.forwardKinematics(model, data, q[row])
-        for joint in joints:
-            forces[joint] = pin.Force.Zero()
-        for joint, values in zip(joints, given, strict=True):
-            forces[joint] += data.oMi[joint].actInv(pin.Force(values[row]))
+        for joint, wrench in given.items():
+            forces[joint] = data.oMi[joint].actInv(pin.Force(wrench[row]))
         found[row] = pin.rnea(model, data, q[row], v[row], a[row], forces)
     return found
 

@@ -15,12 +15,12 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from posture.anthropometry import Person
 from posture.body import Body
@@ -138,87 +138,71 @@ class Fit:
 
 
 class _Tree:
-    """Places of all links for many configurations at once, and generalized pulls of forces on them."""
+    """Places of all links for many configurations at once, and generalized pulls of forces on them.
+
+    All frames and all joints of one depth go through one product of 4 × 4 matrices: calls, not numbers, cost time here.
+    """
 
     def __init__(self, model: pin.Model) -> None:
         self.model = model
         data = model.createData()
         neutral = pin.neutral(model)
-        self.joints: list[tuple[int, int, int, int, Array | None, Array, bool, Array, Array]] = []
-        for joint in range(2, model.njoints):
+        joints = range(2, model.njoints)
+        self.parents = np.array(list(model.parents), np.intp)
+        for joint in joints:
             kind = model.joints[joint]
             if kind.nv != 1 or kind.nq != 1:
                 raise MotionError(f"joint {model.names[joint]!r} has {kind.nv} degrees of freedom; use revolutes")
-            axis6 = pin.computeJointJacobian(model, data, neutral, joint)[:, kind.idx_v]
-            turns = bool(np.linalg.norm(axis6[3:]) > 0.5)
-            axis = axis6[3:] if turns else axis6[:3]
-            K = pin.skew(axis)
-            placement = model.jointPlacements[joint]
-            turned = None if np.allclose(placement.rotation, np.eye(3), atol=0) else placement.rotation.copy()
-            self.joints.append(
-                (
-                    joint,
-                    int(model.parents[joint]),
-                    kind.idx_q,
-                    kind.idx_v,
-                    turned,
-                    placement.translation.copy(),
-                    turns,
-                    axis,
-                    K,
-                )
-            )
-
-        self.axes = np.array([entry[7] for entry in self.joints]).reshape(-1, 3)
-        self.turning = np.array([entry[6] for entry in self.joints], bool)
-        self.columns = np.array([entry[3] for entry in self.joints], np.intp)
+        columns = [model.joints[joint].idx_v for joint in joints]
+        axes6 = [
+            pin.computeJointJacobian(model, data, neutral, joint)[:, column]
+            for joint, column in zip(joints, columns, strict=True)
+        ]
+        self.turning = np.array([np.linalg.norm(axis[3:]) > 0.5 for axis in axes6], bool)
+        self.axes = np.array([axis[3:] if turns else axis[:3] for axis, turns in zip(axes6, self.turning, strict=True)])
+        self.axes = self.axes.reshape(-1, 3)
+        self.rows = np.array([model.joints[joint].idx_q for joint in joints], np.intp)
+        self.columns = np.array(columns, np.intp)
+        # A joint's matrix is fixed + s first + (1 - c) second with its sine s and cosine c; of slides, s is the way.
+        self.fixed, self.first, self.second = (np.zeros((len(joints), 1, 4, 4)) for _ in range(3))
+        for index, joint in enumerate(joints):
+            placement = model.jointPlacements[joint].homogeneous
+            self.fixed[index, 0] = placement
+            if self.turning[index]:
+                K = np.zeros((4, 4))
+                K[:3, :3] = pin.skew(self.axes[index])
+                self.first[index, 0], self.second[index, 0] = placement @ K, placement @ K @ K
+            else:
+                self.first[index, 0, :3, 3] = placement[:3, :3] @ self.axes[index]
+        depth = np.zeros(model.njoints, int)
+        for joint in joints:
+            depth[joint] = depth[self.parents[joint]] + 1
+        self.levels = [np.flatnonzero(depth == level) for level in range(1, depth.max() + 1)]
+        self.under = np.eye(model.njoints)  # row: joint, column: 1 for itself and all that it carries
+        for joint in reversed(joints):
+            self.under[self.parents[joint]] += self.under[joint]
 
     def places(self, q: Array) -> tuple[Array, Array]:
         """Rotations (joints × n × 3 × 3) and origins (joints × n × 3) of all joints."""
-        count = len(q)
-        rotation, origin = np.empty((self.model.njoints, count, 3, 3)), np.empty((self.model.njoints, count, 3))
-        rotation[0], origin[0] = np.eye(3), 0  # the world
+        found = np.empty((self.model.njoints, len(q), 4, 4))
+        found[0] = np.eye(4)  # the world
+        found[1, :, 3] = 0, 0, 0, 1
+        found[1, :, :3, 3] = q[:, :3]
         x, y, z, w = q[:, 3:7].T
-        rotation[1] = np.moveaxis(
-            np.array(
-                [
-                    [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-                ]
-            ),
-            -1,
-            0,
-        )
-        origin[1] = q[:, :3]
-        sine, cosine = np.sin(q), 1 - np.cos(q)
-        for joint, parent, at, _, turned, offset, turns, axis, K in self.joints:
-            before = rotation[parent]
-            rows = before.reshape(-1, 3)  # one matrix product for all frames
-            origin[joint] = origin[parent] + (rows @ offset).reshape(count, 3) if offset.any() else origin[parent]
-            if turned is not None:
-                rows = rows @ turned
-                before = rows.reshape(count, 3, 3)
-            if turns:
-                bent = rows @ K
-                rotation[joint] = (
-                    before
-                    + sine[:, at, None, None] * bent.reshape(count, 3, 3)
-                    + cosine[:, at, None, None] * (bent @ K).reshape(count, 3, 3)
-                )
-            else:
-                rotation[joint] = before
-                origin[joint] += q[:, at, None] * (rows @ axis).reshape(count, 3)
-        return rotation, origin
+        found[1, :, 0, 0], found[1, :, 1, 1] = 1 - 2 * (y * y + z * z), 1 - 2 * (x * x + z * z)
+        found[1, :, 2, 2] = 1 - 2 * (x * x + y * y)
+        found[1, :, 0, 1], found[1, :, 1, 0] = 2 * (x * y - z * w), 2 * (x * y + z * w)
+        found[1, :, 0, 2], found[1, :, 2, 0] = 2 * (x * z + y * w), 2 * (x * z - y * w)
+        found[1, :, 1, 2], found[1, :, 2, 1] = 2 * (y * z - x * w), 2 * (y * z + x * w)
+        way = q[:, self.rows].T[:, :, None, None]
+        turning = self.turning[:, None, None, None]
+        local = self.fixed + np.where(turning, np.sin(way), way) * self.first + (1 - np.cos(way)) * self.second
+        for level in self.levels:
+            found[level] = found[self.parents[level]] @ local[level - 2]
+        return found[:, :, :3, :3], found[:, :, :3, 3]
 
     def pulls(self, rotation: Array, origin: Array, force: Array, moment: Array) -> Array:
-        """Generalized forces (n × nv) of forces and moments about the world's origin on the joints' bodies.
-
-        Both are summed towards the root in place.
-        """
-        for joint, parent, *_ in reversed(self.joints):
-            force[parent] += force[joint]
-            moment[parent] += moment[joint]
+        """Generalized forces (n × nv) of what each joint carries: force and moment about the world's origin."""
         local = moment - _cross(origin, force)  # about each joint's own origin
         found = np.empty((rotation.shape[1], self.model.nv))
         axes = (rotation[2:] @ self.axes[:, None, :, None])[..., 0]
@@ -281,19 +265,10 @@ class _Fitter:
         self.data = self.model.createData()
         self.inertias: dict[bytes, list[pin.Inertia]] = {}
 
-    @cached_property
-    def order(self) -> list[NDArray[np.intp]]:
-        """Markers of each joint."""
-        return [np.flatnonzero(self.joint == joint) for joint in range(self.model.njoints)]
-
     def residuals(self, q: Array, measured: Array) -> tuple[Array, Array, Array, Array]:
         """Rotations, origins, marker places (n × markers × 3) and measured minus them."""
         rotation, origin = self.tree.places(q)
-        at = np.empty(measured.shape)
-        for joint, which in enumerate(self.order):
-            if len(which):
-                turned = (rotation[joint].reshape(-1, 3) @ self.places[which].T).reshape(len(q), 3, len(which))
-                at[:, which] = origin[joint][:, None] + turned.transpose(0, 2, 1)
+        at = np.einsum("mnij,mj->nmi", rotation[self.joint], self.places) + origin[self.joint].transpose(1, 0, 2)
         return rotation, origin, at, measured - at
 
     def cost(self, q: Array, gap: Array, weight: Array) -> Array:
@@ -313,28 +288,28 @@ class _Fitter:
     ) -> tuple[Array, Array]:
         """Gauss-Newton steps (n × nv), and by how much (n) the first order lets the cost sink, halved."""
         pull = weight[:, :, None] * gap
-        turn = _cross(at, pull)
-        force = np.zeros((self.model.njoints, len(q), 3))
-        moment = np.zeros_like(force)
-        for joint, which in enumerate(self.order):
-            if len(which):
-                force[joint], moment[joint] = pull[:, which].sum(axis=1), turn[:, which].sum(axis=1)
+        carried = self.tree.under[:, self.joint]  # joints × markers
+        force, moment = ((carried @ values).transpose(1, 0, 2) for values in (pull, _cross(at, pull)))
         tau = self.tree.pulls(rotation, origin, force, moment)
         tau[:, 6:] -= self.prior[6:] * q[:, 7:]
         found = np.empty_like(tau)
         groups: dict[bytes, list[int]] = {}
         for row, key in enumerate(np.packbits(np.hstack((weight > 0, held > 0)), axis=1)):
             groups.setdefault(key.tobytes(), []).append(row)
-        for key, rows in groups.items():
-            found[rows] = self._solve(q[rows], tau[rows], weight[rows[0]], held[rows[0]], damping[rows], key)
+        for rows in groups.values():
+            found[rows] = self._solve(q[rows], tau[rows], weight[rows[0]], held[rows[0]], damping[rows])
         size = np.abs(found).max(axis=1, keepdims=True)
         found *= np.minimum(1, BIGGEST_STEP / np.maximum(size, 1e-300))
         return found, np.einsum("nk,nk->n", found, tau)
 
-    def _solve(self, q: Array, tau: Array, weight: Array, held: Array, damping: Array, key: bytes) -> Array:
+    def _solve(self, q: Array, tau: Array, weight: Array, held: Array, damping: Array) -> Array:
         """Accelerations of the body made of markers: ABA, with the markers seen and the joints held in these frames."""
+        key = weight.tobytes()
         if key not in self.inertias:
-            self.inertias[key] = [_point_masses(weight[which], self.places[which]) for which in self.order]
+            self.inertias[key] = [
+                _point_masses(weight[self.joint == joint], self.places[self.joint == joint])
+                for joint in range(self.model.njoints)
+            ]
         for joint, inertia in enumerate(self.inertias[key]):
             self.model.inertias[joint] = inertia
         plain = self.armature + HELD * np.concatenate((np.zeros(6), held))
@@ -463,29 +438,27 @@ def fit_markers(
     start = _first_guess(fitter, filled[coarse], seen[coarse], hold)
     rough = TOLERANCE if len(coarse) == count else COARSE
     found, iterations, done = fitter.solve(start, filled[coarse], weight[coarse], limits, rough)
-    found = _leave_side_valleys(fitter, found, filled[coarse], weight[coarse], limits)
+    found, gap = _leave_side_valleys(fitter, found, filled[coarse], weight[coarse], limits)
     if len(coarse) < count:
         between = _interpolate(coarse, found, count)
         found, more, done = fitter.solve(between, filled, weight, limits)
-        found = _leave_side_valleys(fitter, found, filled, weight, limits)
+        found, gap = _leave_side_valleys(fitter, found, filled, weight, limits)
         more[coarse] += iterations
         iterations = more
-    gap = fitter.residuals(found, filled)[3]
     distance = np.where(seen, np.linalg.norm(gap, axis=2), np.nan)
     return Fit(markers.time, names, found, distance, iterations, done)
 
 
-def _leave_side_valleys(fitter: _Fitter, q: Array, measured: Array, weight: Array, limits: bool) -> Array:
+def _leave_side_valleys(fitter: _Fitter, q: Array, measured: Array, weight: Array, limits: bool) -> tuple[Array, Array]:
     """Start frames that fit worse than those around them again from their neighbours', and keep what fits better.
 
-    From the neutral pose a limb can settle in the wrong valley (an arm twisted the long way round).
+    From the neutral pose a limb can settle in the wrong valley (an arm twisted the long way round). Returns the
+    configurations and the gaps (measured minus found place, n × markers × 3) they leave.
     """
     from scipy.ndimage import median_filter
 
-    def cost(configurations: Array) -> Array:
-        return fitter.cost(configurations, fitter.residuals(configurations, measured)[3], weight)
-
-    best = cost(q)
+    gap = fitter.residuals(q, measured)[3]
+    best = fitter.cost(q, gap, weight)
     floor = 1e-6 * weight.sum(axis=1)  # one millimetre rms is never poor
     for direction in (1, -1, 1, -1):
         poor = np.flatnonzero((best > 1.3 * median_filter(best, size=9, mode="nearest")) & (best > floor))
@@ -493,10 +466,11 @@ def _leave_side_valleys(fitter: _Fitter, q: Array, measured: Array, weight: Arra
         if not len(poor):
             break
         again, _, _ = fitter.solve(q[poor - direction], measured[poor], weight[poor], limits, COARSE)
-        lower = fitter.cost(again, fitter.residuals(again, measured[poor])[3], weight[poor])
+        left = fitter.residuals(again, measured[poor])[3]
+        lower = fitter.cost(again, left, weight[poor])
         won = lower < best[poor]
-        q[poor[won]], best[poor[won]] = again[won], lower[won]
-    return q
+        q[poor[won]], gap[poor[won]], best[poor[won]] = again[won], left[won], lower[won]
+    return q, gap
 
 
 def _interpolate(known: NDArray[np.intp], q: Array, count: int) -> Array:
@@ -522,18 +496,19 @@ def _first_guess(fitter: _Fitter, measured: Array, seen: NDArray[np.bool_], hold
     free = np.array([name not in fitter.body.locked for name in fitter.body.joint_names], bool)
     neutral[7:] = np.where(free, np.clip(neutral[7:], fitter.lower + room, fitter.upper - room), neutral[7:])
     _, _, at, _ = fitter.residuals(neutral[None], measured[:1])
-    own = fitter.joint == 1
+    own = seen & (fitter.joint == 1)
+    use = np.where((own.sum(axis=1, keepdims=True) >= 3) & (not hold), own, seen)
+    share = use / use.sum(axis=1, keepdims=True)
+    ours, theirs = share @ at[0], np.einsum("nm,nmi->ni", share, measured)
+    turn = np.broadcast_to(np.eye(3), (len(measured), 3, 3))
+    if not hold:
+        arms = use[:, :, None] * (measured - theirs[:, None])
+        U, _, V = np.linalg.svd(np.einsum("nmi,nmj->nij", arms, at[0] - ours[:, None]))
+        U[:, :, 2] *= np.sign(np.linalg.det(U @ V))[:, None]
+        turn = U @ V
     guess = np.tile(neutral, (len(measured), 1))
-    for row in range(len(measured)):
-        use = own & seen[row] if (own & seen[row]).sum() >= 3 and not hold else seen[row]
-        a, b = at[0, use], measured[row, use]
-        ca, cb = a.mean(axis=0), b.mean(axis=0)
-        turn = np.eye(3)
-        if not hold:
-            U, _, V = np.linalg.svd((b - cb).T @ (a - ca))
-            turn = U @ np.diag([1, 1, np.sign(np.linalg.det(U @ V))]) @ V
-        guess[row, :3] = cb - turn @ ca + turn @ neutral[:3]
-        guess[row, 3:7] = pin.Quaternion(turn).coeffs()
+    guess[:, :3] = theirs + np.einsum("nij,nj->ni", turn, neutral[:3] - ours)
+    guess[:, 3:7] = Rotation.from_matrix(turn).as_quat()
     for name in hold:
         if name in ROOT_COORDINATES[:3]:
             guess[:, ROOT_COORDINATES.index(name)] = 0
