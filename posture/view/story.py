@@ -81,8 +81,7 @@ def tilt(dataset: xr.Dataset) -> Array:
         turn = np.asarray(dataset["deck_quaternion"].values, float)
         good = np.isfinite(turn).all(axis=1) & (np.abs(turn).max(axis=1) > 1e-9)
         if good.any():
-            ship = Rotation.from_quat(turn[good]) * Rotation.from_euler("Z", -facing(dataset))
-            found[good] = ship.as_euler("XYZ")[:, :2]
+            found[good] = Rotation.from_quat(turn[good]).as_euler("XYZ")[:, :2]  # a last turn about Z changes neither
     return found
 
 

@@ -19,6 +19,7 @@ from posture.body import Body, load_body
 from posture.deck import Sine, SineDeck
 from posture.errors import ResultError
 from posture.figure import PROFILES
+from posture.report.page import _criteria
 from posture.ship.motion import TurnedDeck
 from posture.simulate import simulate
 from posture.systems.ship_stance import balance_controller
@@ -57,13 +58,14 @@ def commands(data: dict) -> list[dict]:
     return [umsgpack.unpackb(base64.b64decode(text)) for text in data["commands"]]
 
 
-def test_a_ship_rolls_as_it_does_wherever_the_person_looks(run: xr.Dataset, body: Body) -> None:
+def test_a_ship_is_drawn_and_judged_in_its_own_axes_wherever_the_person_looks(body: Body) -> None:
     law = balance_controller(body, 2.0)
-    deck = TurnedDeck(SineDeck({"roll": [Sine(0.08, 9, 0.3)], "pitch": [Sine(0.03, 6, 1)]}), math.radians(70))
-    sideways = simulate(body, deck, law, duration=0.5)
-    assert np.allclose(tilt(sideways), tilt(run)[: len(sideways.time)], rtol=0, atol=1e-12)
+    deck = SineDeck({"roll": [Sine(0.08, 9, 0.3)], "pitch": [Sine(0.03, 6, 1)], "sway": [Sine(0.5, 6, 1)]})
+    ahead, sideways = (simulate(body, felt, law, duration=2) for felt in (deck, TurnedDeck(deck, math.radians(70))))
+    assert np.allclose(tilt(sideways), tilt(ahead), rtol=0, atol=1e-12)
+    assert _criteria(sideways, {}) == _criteria(ahead, {})
     assert payload(view_html(sideways, title=""))["facing"] == pytest.approx(math.radians(70))
-    assert payload(view_html(run, title=""))["facing"] == 0
+    assert payload(view_html(ahead, title=""))["facing"] == 0
 
 
 def test_the_page_loads_nothing_from_elsewhere(run: xr.Dataset) -> None:
